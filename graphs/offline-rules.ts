@@ -1,0 +1,87 @@
+import { BaseChatModel } from "@langchain/core/language_models/chat_models";
+import { AIMessage, type BaseMessage } from "@langchain/core/messages";
+import type { ChatResult } from "@langchain/core/outputs";
+
+/** What the rules can know: the prompt, taken apart. There is no other way in. */
+export interface Prompt {
+  readonly step: string;
+  /** The steps that are open now. */
+  readonly next: readonly string[];
+  /** The state fields that the prompt shows with a value. */
+  readonly state: Readonly<Record<string, unknown>>;
+  /** The latest decisions, a line each. */
+  readonly recent: readonly string[];
+  /** The latest message or answer; empty where there is none. */
+  readonly said: string;
+  /** The question that `said` answers; empty for a message. */
+  readonly question: string;
+}
+
+/**
+ * A chat model made of rules, so that an example runs without a key. It is a real BaseChatModel: it
+ * gets the prompt's messages and nothing else, and answers with the text of a JSON decision.
+ */
+export class OfflineRules extends BaseChatModel {
+  private readonly rules: (prompt: Prompt) => object;
+
+  constructor(rules: (prompt: Prompt) => object) {
+    super({});
+    this.rules = rules;
+  }
+
+  override _llmType(): string {
+    return "offline-rules";
+  }
+
+  override async _generate(messages: BaseMessage[]): Promise<ChatResult> {
+    const text = JSON.stringify(this.rules(readPrompt(messages)));
+    return { generations: [{ text, message: new AIMessage(text) }] };
+  }
+}
+
+function readPrompt(messages: readonly BaseMessage[]): Prompt {
+  const text = messages.map((message) => message.text).join("\n");
+  const step = lines(section(text, "step"));
+  const observation = section(text, "observation");
+  const answered = /^question: ([\s\S]*?)\nanswer: ([\s\S]*)$/.exec(observation);
+  return {
+    step: valueOf(step, "name"),
+    next: valueOf(step, "next")
+      .split(" | ")
+      .filter((move) => move !== "" && !move.startsWith("(")),
+    state: readState(lines(section(text, "state"))),
+    recent: lines(section(text, "recent")),
+    said: unescape(answered?.[2] ?? observation),
+    question: unescape(answered?.[1] ?? ""),
+  };
+}
+
+function section(text: string, tag: string): string {
+  return new RegExp(`<${tag}[^>]*>\\n([\\s\\S]*?)\\n</${tag}>`).exec(text)?.[1] ?? "";
+}
+
+function lines(text: string): readonly string[] {
+  return text === "" ? [] : text.split("\n");
+}
+
+function valueOf(all: readonly string[], key: string): string {
+  return all.find((line) => line.startsWith(`${key}: `))?.slice(key.length + 2) ?? "";
+}
+
+function readState(all: readonly string[]): Record<string, unknown> {
+  const state: Record<string, unknown> = {};
+  for (const line of all) {
+    const [, name, value] = /^(\w+): (["[{\d].*|true|false)$/.exec(line) ?? [];
+    if (name === undefined || value === undefined) continue;
+    try {
+      state[name] = JSON.parse(unescape(value)) as unknown;
+    } catch {
+      // A line such as "retries: 0, …" that is no JSON value is no field.
+    }
+  }
+  return state;
+}
+
+function unescape(text: string): string {
+  return text.replaceAll("&lt;", "<");
+}

@@ -1,0 +1,130 @@
+import { interrupt, type LangGraphRunnableConfig } from "@langchain/langgraph";
+import { WorkflowError } from "../errors.ts";
+import { shorten } from "../internal/json.ts";
+import { pauseValue } from "../people/pause.ts";
+import { questionRequest, type Request, type RequestRow } from "../people/requests.ts";
+import type { Observation, Pending } from "../state/execution.ts";
+import { fail, FREE, settle, type Decision } from "../workflow/advance.ts";
+import type { ChildResult, RuntimeStep, Snapshot } from "../workflow/define.ts";
+import { openMoves } from "../workflow/next-step.ts";
+import { snapshotOf, type ChannelValues } from "./channels.ts";
+import type { ChildStanding } from "./child.ts";
+import { enter, type Runtime } from "./runtime.ts";
+import type { Lease } from "./store.ts";
+
+/** What an action came to: what was observed, and for a child's end the decision that follows from it. */
+interface Outcome {
+  readonly observation: Observation;
+  readonly result: Decision | null;
+}
+
+/**
+ * The one node that acts: it carries out the recorded decision's action, pauses for what is still
+ * open, and commits the outcome. It may run again at any point (after an interrupt, after a crash):
+ * requests and answers are rows, so nothing is asked or done twice.
+ */
+export function actNode(runtime: Runtime) {
+  return async (values: ChannelValues, config: LangGraphRunnableConfig): Promise<Record<string, unknown>> => {
+    const lease = enter(runtime, "act", values.execution, config);
+    const snapshot = snapshotOf(runtime.workflow, values);
+    const { pending } = snapshot.execution;
+    if (!pending) throw new WorkflowError("ILLEGAL_ENTRY", `task ${lease.taskId} has no action to carry out`);
+    const forks = (await runtime.store.head(lease.taskId))?.forks ?? 0;
+    const action: Action = { runtime, snapshot, lease, forks, config };
+    const outcome = pending.kind === "question" ? await askPerson(action, pending) : await runChild(action, pending);
+    return commit(runtime, snapshot, outcome);
+  };
+}
+
+interface Action {
+  readonly runtime: Runtime;
+  readonly snapshot: Snapshot;
+  readonly lease: Lease;
+  readonly forks: number;
+  readonly config: LangGraphRunnableConfig;
+}
+
+function commit(runtime: Runtime, snapshot: Snapshot, outcome: Outcome): Record<string, unknown> {
+  const settled = settle(runtime.workflow, snapshot, outcome.observation, outcome.result);
+  if (settled.ok) return { ...settled.update.changes, execution: settled.update.execution };
+  const { step } = snapshot.execution;
+  const error = { code: settled.refusal.code, message: `step ${step}: ${settled.refusal.reason}`, step };
+  return { execution: fail(snapshot.execution, error, FREE, outcome.observation) };
+}
+
+async function askPerson(action: Action, pending: Extract<Pending, { kind: "question" }>): Promise<Outcome> {
+  const { store } = action.runtime;
+  const request = questionRequest(pending, action.forks);
+  await store.addRequests(action.lease.taskId, pending.decision, action.forks, [request]);
+  for (;;) {
+    const row = await store.request(action.lease.taskId, request.id);
+    if (row?.answer) {
+      return { observation: { kind: "answer", question: pending.question, text: row.answer.text }, result: null };
+    }
+    await pause(action, [request]);
+  }
+}
+
+/** Pauses for these requests; returns where an answer came in the last moment. */
+async function pause(action: Action, requests: readonly Request[]): Promise<void> {
+  const ids = requests.map((request) => request.id);
+  if (await action.runtime.store.closing(action.lease, ids)) interrupt(pauseValue(requests));
+}
+
+async function runChild(action: Action, pending: Extract<Pending, { kind: "workflow" }>): Promise<Outcome> {
+  const { runtime, snapshot, lease, forks, config } = action;
+  const { step } = snapshot.execution;
+  const runner = runtime.children[step];
+  const declared = runtime.workflow.steps[step];
+  if (!runner || !declared) throw new WorkflowError("ILLEGAL_STATE", `step ${step} runs no workflow`);
+  const childId = `${lease.taskId}/${step}/${pending.decision}.${forks}`;
+  const prefix = `w${pending.decision}.${forks}/`;
+  for (;;) {
+    const standing = await runner.run(childId, pending.input, config);
+    if (standing.kind === "ended") return childOutcome(runtime, snapshot, declared, pending, standing);
+    const asked = standing.requests.map((request) => ({ ...request, id: prefix + request.id }));
+    await runtime.store.addRequests(lease.taskId, pending.decision, forks, asked);
+    const answered = await answersFor(action, asked);
+    for (const row of answered) await passOn(action, childId, row, prefix);
+    if (answered.length === 0) await pause(action, asked);
+  }
+}
+
+async function answersFor(action: Action, asked: readonly Request[]): Promise<readonly RequestRow[]> {
+  const rows = await Promise.all(asked.map((request) => action.runtime.store.request(action.lease.taskId, request.id)));
+  return rows.filter((row) => row !== null && row.answer !== null) as RequestRow[];
+}
+
+async function passOn(action: Action, childId: string, row: RequestRow, prefix: string): Promise<void> {
+  const id = row.request.id.slice(prefix.length);
+  const known = await action.runtime.store.request(childId, id);
+  // The child may have been answered under its own id meanwhile; the first answer counts.
+  if (!row.answer || known?.answer) return;
+  await action.runtime.store.answer(childId, id, row.answer, row.answeredBy ?? "parent");
+}
+
+function childOutcome(
+  runtime: Runtime,
+  snapshot: Snapshot,
+  declared: RuntimeStep,
+  pending: Extract<Pending, { kind: "workflow" }>,
+  ended: Extract<ChildStanding, { kind: "ended" }>,
+): Outcome {
+  const { step } = snapshot.execution;
+  const child: ChildResult = { state: ended.state, status: ended.status };
+  if (ended.status === "failed" && !declared.output) {
+    throw new WorkflowError("STEP_FAILED", `workflow ${pending.workflow} in step ${step} failed: ${ended.error}`);
+  }
+  let result: Decision;
+  try {
+    result = (declared.output?.(child) ?? {}) as Decision;
+  } catch (error) {
+    const said = shorten(error instanceof Error ? error.message : String(error));
+    throw new WorkflowError("STEP_FAILED", `output of step ${step} threw: ${said}`, { cause: error });
+  }
+  // Where the table leaves one way only, the child's end takes it.
+  const open = openMoves(runtime.workflow, step, { ...snapshot.state, ...result.patch });
+  const next = result.next ?? (open.length === 1 ? open[0] : null);
+  const observation: Observation = { kind: "workflow", workflow: pending.workflow, status: ended.status };
+  return { observation, result: { ...result, next: next ?? null } };
+}

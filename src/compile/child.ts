@@ -1,0 +1,14 @@
+import type { RunnableConfig } from "@langchain/core/runnables";
+import type { Request } from "../people/requests.ts";
+import type { State } from "../state/fields.ts";
+
+/** Where a child workflow's task stands after it was run as far as it goes. */
+export type ChildStanding =
+  | { readonly kind: "waiting"; readonly requests: readonly Request[] }
+  | { readonly kind: "ended"; readonly status: "completed" | "failed"; readonly state: State; readonly error: string | null };
+
+/** Runs a workflow that is a step of another, as a task of its own. */
+export interface ChildRunner {
+  /** Starts the child where it is new, wakes it where it can go on, and says where it stands. */
+  run(taskId: string, input: Readonly<Record<string, unknown>>, config: RunnableConfig): Promise<ChildStanding>;
+}

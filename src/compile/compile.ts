@@ -1,0 +1,172 @@
+import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
+import { Command, END, INTERRUPT, MemorySaver, START, StateGraph, type LangGraphRunnableConfig } from "@langchain/langgraph";
+import type { BaseCheckpointSaver } from "@langchain/langgraph-checkpoint";
+import type { OutputMode } from "../decision/chat.ts";
+import { WorkflowError } from "../errors.ts";
+import { systemClock, type Clock } from "../internal/clock.ts";
+import { NAMED_REPLIES } from "../people/replies.ts";
+import type { Fields } from "../state/fields.ts";
+import { DEFAULT_VIEW, POLICIES, type ViewOptions } from "../view/render.ts";
+import { anyWorkflow, type AnyWorkflow, type Workflow } from "../workflow/define.ts";
+import { ACT, dueNode, END_OF_TASK } from "../workflow/next-step.ts";
+import { targets } from "../workflow/validate.ts";
+import { actNode } from "./act-node.ts";
+import { channelsOf, snapshotOf, type ChannelValues } from "./channels.ts";
+import type { ChildRunner } from "./child.ts";
+import { InProcessStore } from "./in-process-store.ts";
+import { openRequests } from "./open-requests.ts";
+import type { Runtime } from "./runtime.ts";
+import { stepNode } from "./step-node.ts";
+import type { TaskStore } from "./store.ts";
+import { WorkflowGraph, type WorkflowResult } from "./workflow-graph.ts";
+
+/** What a workflow is compiled with. */
+export interface CompileOptions {
+  /** The model of every step that has none of its own. */
+  readonly model?: BaseChatModel;
+  /** Where tasks live, with all guarantees: `sqliteStore(file)`. */
+  readonly store?: TaskStore;
+  /** Any LangGraph checkpointer in place of a store: checks hold within this process only. */
+  readonly checkpointer?: BaseCheckpointSaver;
+  /** What the model sees of the past; the explicit state alone unless set. */
+  readonly view?: Partial<ViewOptions>;
+  /** How models answer; unless set, the best way that each is known to have. */
+  readonly outputMode?: OutputMode;
+  /** The longest that one model answer may take, in milliseconds; 120,000 unless set. */
+  readonly modelTimeoutMs?: number;
+  /** Handed to code steps as `context.clients`. */
+  readonly clients?: Readonly<Record<string, unknown>>;
+  readonly clock?: Clock;
+}
+
+const DEFAULT_MODEL_TIMEOUT_MS = 120_000;
+// Our own limits, which are in the state, end a task; LangGraph's must not come first.
+const RECURSION_LIMIT = 100_000_000;
+
+/**
+ * Compiles a workflow to a LangGraph graph: one node a step, one node `act` for actions, and
+ * conditional edges with explicit path maps that all ask the same pure router.
+ *
+ * Without a store and checkpointer, tasks live in memory and end with the process.
+ *
+ * @throws INVALID_OPTIONS.
+ * @example
+ * const graph = compile(ticket, { model, store: sqliteStore("tasks.db") });
+ * const paused = await graph.invoke({ message: "network unstable" }, { configurable: { thread_id: "t-1" } });
+ */
+export function compile<const F extends Fields, N extends string, const I extends keyof F & string = never>(
+  workflow: Workflow<F, N, I>,
+  options: CompileOptions = {},
+): WorkflowGraph<F, I> {
+  return compileAny(anyWorkflow(workflow), options) as unknown as WorkflowGraph<F, I>;
+}
+
+/** `compile` for a workflow whose names are not known to the type checker. */
+export function compileAny(workflow: AnyWorkflow, options: CompileOptions): WorkflowGraph {
+  const runtime = runtimeOf(workflow, options);
+  runtime.store.bind(workflow);
+  // The builder's types follow literal node names, which only a definition's author knows.
+  const builder = new StateGraph(channelsOf(workflow)) as unknown as DynamicBuilder;
+  const route = (values: ChannelValues) => dueEdge(workflow, values);
+  for (const [name, step] of Object.entries(workflow.steps)) {
+    if (step.final) continue;
+    builder.addNode(name, stepNode(runtime, name, step));
+    builder.addConditionalEdges(name, route, pathMap(workflow, [name, ...targets(step)]));
+  }
+  builder.addNode(ACT, actNode(runtime));
+  builder.addConditionalEdges(ACT, route, pathMap(workflow, Object.keys(workflow.steps)));
+  builder.addEdge(START, workflow.initial);
+  const plain = builder.compile({ name: workflow.name, description: workflow.goal });
+  return new WorkflowGraph({ ...plain, config: { recursionLimit: RECURSION_LIMIT }, runtime } as never);
+}
+
+interface DynamicBuilder {
+  addNode(name: string, body: (values: ChannelValues, config: LangGraphRunnableConfig) => Promise<Record<string, unknown>>): void;
+  addConditionalEdges(from: string, route: (values: ChannelValues) => string, paths: Readonly<Record<string, string>>): void;
+  addEdge(from: string, to: string): void;
+  compile(options: object): object;
+}
+
+/** The edge out of a node: the step that is due, by the record alone. Final steps have no body. */
+function dueEdge(workflow: AnyWorkflow, values: ChannelValues): string {
+  const due = dueNode(workflow, values.execution);
+  return due === END_OF_TASK && values.execution.status !== "failed" ? values.execution.step : due;
+}
+
+function pathMap(workflow: AnyWorkflow, steps: readonly string[]): Record<string, string> {
+  const paths = steps.map((name): [string, string] => [name, workflow.steps[name]?.final ? END : name]);
+  return Object.fromEntries([...paths, [ACT, ACT], [END_OF_TASK, END]]);
+}
+
+function runtimeOf(workflow: AnyWorkflow, options: CompileOptions): Runtime {
+  if (options.store && options.checkpointer) {
+    throw new WorkflowError("INVALID_OPTIONS", "pass a store or a checkpointer, not both: a store brings its own checkpointer");
+  }
+  const view: ViewOptions = { ...DEFAULT_VIEW, ...options.view };
+  if (!POLICIES.includes(view.policy)) {
+    throw new WorkflowError("INVALID_OPTIONS", `unknown view policy "${view.policy}"; there are: ${POLICIES.join(", ")}`);
+  }
+  if (!Number.isInteger(view.rawMessages) || view.rawMessages < 0) {
+    throw new WorkflowError("INVALID_OPTIONS", "view.rawMessages must be a whole number from 0");
+  }
+  const clock = options.clock ?? systemClock;
+  const store = options.store ?? new InProcessStore(options.checkpointer ?? new MemorySaver(), clock);
+  const shared = { ...options, store, checkpointer: undefined };
+  return {
+    workflow,
+    store,
+    view,
+    clock,
+    model: options.model,
+    outputMode: options.outputMode,
+    modelTimeoutMs: options.modelTimeoutMs ?? DEFAULT_MODEL_TIMEOUT_MS,
+    clients: options.clients ?? {},
+    children: childRunners(workflow, shared),
+  };
+}
+
+function childRunners(workflow: AnyWorkflow, options: CompileOptions): Record<string, ChildRunner> {
+  const runners: Record<string, ChildRunner> = {};
+  for (const [name, step] of Object.entries(workflow.steps)) {
+    if (step.workflow) runners[name] = childRunner(compileAny(step.workflow, options), name);
+  }
+  return runners;
+}
+
+function childRunner(graph: WorkflowGraph, step: string): ChildRunner {
+  const { store, workflow } = graph.runtime;
+  return {
+    async run(taskId, input, config) {
+      const head = await store.head(taskId);
+      const waiting = (await openRequests(store, taskId, head)).length > 0;
+      const own = { configurable: { thread_id: taskId }, signal: config.signal, callbacks: config.callbacks };
+      if (!head) await graph.invoke(input as never, own as never);
+      else if (!waiting && dueNode(workflow, head.execution) !== END_OF_TASK) await graph.invoke(null, own as never);
+      const now = await store.head(taskId);
+      if (!now) throw new WorkflowError("STEP_FAILED", `workflow ${workflow.name} in step ${step} did not start`);
+      const requests = await openRequests(store, taskId, now);
+      if (requests.length > 0) return { kind: "waiting", requests };
+      const { execution } = now;
+      const values = (await graph.getState({ configurable: { thread_id: taskId } })).values as ChannelValues;
+      const status = execution.status === "completed" ? "completed" : "failed";
+      return { kind: "ended", status, state: snapshotOf(workflow, values).state, error: execution.lastError?.message ?? null };
+    },
+  };
+}
+
+/**
+ * Makes the resume value for the one request that a paused result shows. It names the request, so it
+ * may come late, twice or in any order: it can only ever answer what was shown.
+ *
+ * @throws TASK_NOT_WAITING or AMBIGUOUS_REPLY.
+ * @example await graph.invoke(answer(paused, "P1"), config)
+ */
+export function answer<F extends Fields>(paused: WorkflowResult<F>, reply: string): Command {
+  const open = paused[INTERRUPT]?.[0]?.value?.requests ?? [];
+  const [only] = open;
+  if (!only) throw new WorkflowError("TASK_NOT_WAITING", "this result waits for nothing; read the task again");
+  if (open.length > 1) {
+    throw new WorkflowError("AMBIGUOUS_REPLY", `${open.length} requests are open; answer by id: new Command({ resume: { [id]: reply } })`, { details: { open } });
+  }
+  return new Command({ resume: { [NAMED_REPLIES]: [{ id: only.id, shown: only.digest, reply }] } });
+}

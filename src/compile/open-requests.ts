@@ -1,0 +1,18 @@
+import type { Request } from "../people/requests.ts";
+import type { TaskHead, TaskStore } from "./store.ts";
+import { questionRequest } from "../people/requests.ts";
+
+/**
+ * The requests of a task that wait for an answer now: those of its pending decision on its present
+ * branch. A task is waiting exactly when there are some, whatever its stored status says.
+ */
+export async function openRequests(store: TaskStore, taskId: string, head: TaskHead | null): Promise<readonly Request[]> {
+  const pending = head?.execution.pending;
+  if (!head || !pending) return [];
+  if (pending.kind === "question") {
+    // Derivable from the record, so it can be answered even where the row was kept by another process.
+    await store.addRequests(taskId, pending.decision, head.forks, [questionRequest(pending, head.forks)]);
+  }
+  const rows = await store.requests(taskId, pending.decision, head.forks);
+  return rows.filter((row) => row.answer === null).map((row) => row.request);
+}

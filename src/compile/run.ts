@@ -1,0 +1,195 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { INTERRUPT, isCommand } from "@langchain/langgraph";
+import { isWorkflowError, WorkflowError } from "../errors.ts";
+import { digest } from "../internal/digest.ts";
+import { redact } from "../internal/redact.ts";
+import { readReplies } from "../people/replies.ts";
+import type { Request } from "../people/requests.ts";
+import { isFinished } from "../workflow/next-step.ts";
+import { admitInput, taskFinished, unknownTask, type Admitted } from "./admit-input.ts";
+import { openRequests } from "./open-requests.ts";
+import type { Runtime } from "./runtime.ts";
+import type { Lease } from "./store.ts";
+
+const RENEW_EVERY_MS = 10_000;
+const WAIT_FOR_LEASE_MS = 4_000;
+
+/** The part of LangGraph's options that the runtime reads. */
+export interface RunOptions {
+  readonly configurable?: Readonly<Record<string, unknown>>;
+}
+
+/** The requests that people were shown: the list inside the stored interrupt; without one, what is open. */
+export async function shownRequests(runtime: Runtime, taskId: string): Promise<{ requests: readonly Request[]; interruptId?: string }> {
+  const { store } = runtime;
+  const tuple = await store.checkpointer.getTuple({ configurable: { thread_id: taskId, checkpoint_ns: "" } });
+  const written = tuple?.pendingWrites?.find((write) => write[1] === INTERRUPT)?.[2];
+  const first = (Array.isArray(written) ? written[0] : written) as { id?: string; value?: { requests?: Request[] } } | undefined;
+  if (first?.value?.requests) {
+    return { requests: first.value.requests, ...(first.id === undefined ? {} : { interruptId: first.id }) };
+  }
+  return { requests: await openRequests(store, taskId, await store.head(taskId)) };
+}
+
+/**
+ * Stores the answers in a resume value as rows, before any run and without the lease.
+ *
+ * @returns whether somebody has to wake the task now.
+ * @throws TASK_BUSY (with `details.recorded`) where the running owner will see the answers by itself.
+ */
+async function recordReplies(runtime: Runtime, taskId: string, resume: unknown, who: string): Promise<void> {
+  const { store, workflow } = runtime;
+  const head = await store.head(taskId);
+  if (!head) throw unknownTask(taskId);
+  if (isFinished(workflow, head.execution)) throw taskFinished(taskId, head);
+  const shown = await shownRequests(runtime, taskId);
+  const open = await openRequests(store, taskId, head);
+  let mustWake = false;
+  for (const reply of readReplies(resume, shown.requests, shown.interruptId)) {
+    if (!open.some((request) => request.id === reply.id)) {
+      const known = await store.request(taskId, reply.id);
+      const code = known || isOlder(reply.id, head.execution.decisions) ? "STALE_RESUME" : "UNKNOWN_REQUEST";
+      const now = open.map((request) => request.id).join(", ") || "nothing";
+      throw new WorkflowError(code, `request ${reply.id} of task ${taskId} is not open${code === "STALE_RESUME" ? " any more" : ""}; open now: ${now}`, {
+        details: { taskId, id: reply.id, open },
+      });
+    }
+    const owner = await store.answer(taskId, reply.id, reply.answer, who, reply.shown);
+    mustWake ||= owner !== "running";
+  }
+  if (!mustWake) {
+    throw new WorkflowError("TASK_BUSY", `the answer is recorded; the process that runs task ${taskId} will use it`, { details: { taskId, recorded: true } });
+  }
+}
+
+/** Ids carry the number of the decision that asked, so an old one is told from a wrong one. */
+function isOlder(requestId: string, decisions: number): boolean {
+  const number = /^[qw](\d+)\./.exec(requestId)?.[1];
+  return number !== undefined && Number(number) <= decisions;
+}
+
+/** Takes the lease; an answerer waits a moment for an owner that is just pausing. */
+async function hold(runtime: Runtime, taskId: string, patient: boolean): Promise<Lease> {
+  const { store, clock } = runtime;
+  const start = clock.now();
+  for (;;) {
+    try {
+      return await store.acquire(taskId);
+    } catch (error) {
+      if (!patient || !isWorkflowError(error, "TASK_BUSY") || clock.now() - start > WAIT_FOR_LEASE_MS) throw error;
+      await sleep(5 + Math.random() * 10);
+    }
+  }
+}
+
+/** One run of a task under its lease. */
+export interface RunTask {
+  readonly runtime: Runtime;
+  readonly taskId: string;
+  /** LangGraph's input: values, a Command, or null for a wake-up. */
+  readonly input: unknown;
+  readonly options: RunOptions;
+  /** Runs LangGraph's loop with this input. */
+  readonly loop: (input: unknown, options: RunOptions, lease: Lease) => AsyncGenerator<unknown>;
+  /** Puts a failed task's record back on its feet. */
+  readonly retry: (lease: Lease) => Promise<void>;
+}
+
+/**
+ * Runs a task as far as it goes: records answers, takes the lease, admits the input, lets LangGraph
+ * run, and releases the lease whatever happens.
+ */
+export async function* runTask(task: RunTask): AsyncGenerator<unknown> {
+  const { runtime, taskId } = task;
+  const { store } = runtime;
+  let { input } = task;
+  const who = String(task.options.configurable?.statecard_user ?? "local");
+  let answered = false;
+  if (isCommand(input)) {
+    await recordReplies(runtime, taskId, resumeOf(input as unknown as { goto?: unknown; update?: unknown; resume?: unknown }), who);
+    input = null;
+    answered = true;
+  }
+  const options = await admitAddress(task, input, answered);
+  const lease = await hold(runtime, taskId, answered);
+  const renewal = setInterval(() => void store.renew(lease).catch(() => {}), RENEW_EVERY_MS);
+  renewal.unref();
+  try {
+    const admitted = await admitUnderLease(runtime, taskId, input, who, lease, task);
+    await noteFork(task, options, lease);
+    yield* task.loop(admitted.kind === "start" ? admitted.input : null, options, lease);
+  } catch (error) {
+    await noteError(runtime, taskId, error);
+    throw error;
+  } finally {
+    clearInterval(renewal);
+    await store.release(lease);
+  }
+}
+
+function resumeOf(command: { goto?: unknown; update?: unknown; resume?: unknown }): unknown {
+  const goesAround = (Array.isArray(command.goto) ? command.goto.length > 0 : Boolean(command.goto)) || Boolean(command.update);
+  if (goesAround) {
+    throw new WorkflowError("ILLEGAL_COMMAND", "Command goto and update would go around the transition table; only resume is taken");
+  }
+  if (command.resume === undefined) throw new WorkflowError("ILLEGAL_COMMAND", "the Command is empty; only resume is taken");
+  return command.resume;
+}
+
+async function admitUnderLease(runtime: Runtime, taskId: string, input: unknown, who: string, lease: Lease, task: RunTask): Promise<Admitted> {
+  const { store, workflow } = runtime;
+  const head = await store.head(taskId);
+  const open = await openRequests(store, taskId, head);
+  const startedWithThis = head !== null && input !== null && input !== undefined && (await sameStart(runtime, taskId, input));
+  const admitted = admitInput(workflow, input, { taskId, head, open, startedWithThis });
+  if (admitted.kind === "start") {
+    await store.append(taskId, 0, "started", { ...admitted.input, digest: digest(admitted.input), workflow: workflow.name, version: workflow.version });
+  } else if (admitted.kind === "answer") {
+    await store.answer(taskId, admitted.request.id, { text: admitted.text }, who, admitted.request.digest);
+  } else if (admitted.kind === "retry") {
+    await task.retry(lease);
+  }
+  return admitted;
+}
+
+async function sameStart(runtime: Runtime, taskId: string, input: unknown): Promise<boolean> {
+  if (await runtime.store.hasAnswers(taskId)) return false;
+  const started = (await runtime.store.events(taskId)).find((event) => event.kind === "started");
+  return started?.data.digest === digest(input);
+}
+
+/** A resume always goes to the head, input too; only a bare wake-up may name an old checkpoint: a fork. */
+async function admitAddress(task: RunTask, input: unknown, answered: boolean): Promise<RunOptions> {
+  const { configurable } = task.options;
+  const address = configurable?.checkpoint_id;
+  if (typeof address !== "string") return task.options;
+  const { store } = task.runtime;
+  const head = await store.head(task.taskId);
+  if (!head || head.checkpointId === address) return task.options;
+  // The LangGraph server leaves a fork's checkpoint id in the thread's config for ever.
+  const leftOver = configurable?.assistant_id !== undefined && (await store.lastFork(task.taskId)) === address;
+  if (leftOver || answered) {
+    const { checkpoint_id: _id, checkpoint_map: _map, ...rest } = configurable ?? {};
+    return { ...task.options, configurable: rest };
+  }
+  if (input !== null && input !== undefined) {
+    throw new WorkflowError("FORK_TAKES_NO_INPUT", "an old checkpoint can only be run again as it was; start a new task for another input");
+  }
+  return task.options;
+}
+
+async function noteFork(task: RunTask, options: RunOptions, lease: Lease): Promise<void> {
+  const address = options.configurable?.checkpoint_id;
+  if (typeof address !== "string") return;
+  const head = await task.runtime.store.head(task.taskId);
+  if (head && head.checkpointId !== address) await task.runtime.store.fork(lease, address);
+}
+
+async function noteError(runtime: Runtime, taskId: string, error: unknown): Promise<void> {
+  if (!isWorkflowError(error, "MODEL_FAILED", "MODEL_TIMEOUT", "STEP_FAILED", "MISSING_MODEL")) return;
+  const head = await runtime.store.head(taskId).catch(() => null);
+  const step = head?.execution.step ?? runtime.workflow.initial;
+  await runtime.store
+    .append(taskId, head?.execution.revision ?? 0, "error", { code: error.code, message: redact(error.message), step })
+    .catch(() => {});
+}

@@ -1,0 +1,53 @@
+import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
+import type { LangGraphRunnableConfig } from "@langchain/langgraph";
+import type { OutputMode } from "../decision/chat.ts";
+import { WorkflowError } from "../errors.ts";
+import type { Clock } from "../internal/clock.ts";
+import type { ViewOptions } from "../view/render.ts";
+import type { AnyWorkflow } from "../workflow/define.ts";
+import { dueNode } from "../workflow/next-step.ts";
+import { LEASE_TOKEN, type Lease, type TaskStore } from "./store.ts";
+import type { Execution } from "../state/execution.ts";
+import type { ChildRunner } from "./child.ts";
+
+/** What all nodes of one compiled workflow share. */
+export interface Runtime {
+  readonly workflow: AnyWorkflow;
+  readonly store: TaskStore;
+  readonly model: BaseChatModel | undefined;
+  readonly outputMode: OutputMode | undefined;
+  readonly modelTimeoutMs: number;
+  readonly view: ViewOptions;
+  readonly clients: Readonly<Record<string, unknown>>;
+  readonly clock: Clock;
+  /** Runs the workflows that are steps of this one, by step. */
+  readonly children: Readonly<Record<string, ChildRunner>>;
+}
+
+/** Set by a run whose caller wants the text of replies as they are written. */
+export const STREAM_REPLIES = "__statecard_stream_replies";
+
+/** Marks a call from inside another graph's node that names a task of its own. */
+export const OWN_TASK = "__statecard_own_task";
+
+/**
+ * The entry check of every node: it runs only under a lease, and only when the committed record
+ * names it. So `goto`, `Send`, `updateState(asNode)` and replays cannot start a body out of turn.
+ *
+ * @returns the lease under which the node runs.
+ * @throws NO_LEASE, ILLEGAL_ENTRY.
+ */
+export function enter(runtime: Runtime, node: string, execution: Execution, config: LangGraphRunnableConfig): Lease {
+  const token: unknown = config.configurable?.[LEASE_TOKEN];
+  const taskId: unknown = config.configurable?.thread_id;
+  if (typeof token !== "number" || typeof taskId !== "string") {
+    throw new WorkflowError("NO_LEASE", `${node} runs only in the graph that compile() returned, which takes the task's lease`);
+  }
+  const due = dueNode(runtime.workflow, execution);
+  if (due !== node) {
+    throw new WorkflowError("ILLEGAL_ENTRY", `${node} may not run: task ${taskId} is at ${due}; only the transition table moves a task`, {
+      details: { taskId, node, due },
+    });
+  }
+  return { taskId, token };
+}

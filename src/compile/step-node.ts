@@ -1,0 +1,137 @@
+import { isGraphBubbleUp, type LangGraphRunnableConfig } from "@langchain/langgraph";
+import { decide } from "../decision/decide.ts";
+import { isWorkflowError, WorkflowError } from "../errors.ts";
+import { frozenCopy, isPlainObject, shorten } from "../internal/json.ts";
+import { redact } from "../internal/redact.ts";
+import type { Observation } from "../state/execution.ts";
+import type { Refusal } from "../state/patch.ts";
+import { needsTurns, renderView, type View } from "../view/render.ts";
+import { transcript } from "../view/transcript.ts";
+import { applyDecision, fail, FREE, reachedLimit, startChild, type Decision, type DecisionCost, type Update } from "../workflow/advance.ts";
+import type { RuntimeStep, Snapshot } from "../workflow/define.ts";
+import { snapshotOf, type ChannelValues } from "./channels.ts";
+import { enter, STREAM_REPLIES, type Runtime } from "./runtime.ts";
+import type { Lease } from "./store.ts";
+
+/**
+ * The body of a step: makes one decision and commits it in this superstep. An action (a question, a
+ * child workflow) is only recorded; the shared action node carries it out.
+ */
+export function stepNode(runtime: Runtime, name: string, step: RuntimeStep) {
+  return async (values: ChannelValues, config: LangGraphRunnableConfig): Promise<Record<string, unknown>> => {
+    const lease = enter(runtime, name, values.execution, config);
+    const snapshot = namedSnapshot(runtime, values, lease);
+    // A newer message replaces the latest observation; else that stays the latest.
+    const observation: Observation | null = values.message === null ? null : { kind: "message", text: values.message };
+    const limit = reachedLimit(runtime.workflow, snapshot.execution);
+    if (limit) return write({ changes: {}, execution: fail(snapshot.execution, limit, FREE, observation) });
+    if (step.workflow) {
+      const child = step.workflow.name;
+      const input = await guardUserCode(name, () => step.input?.(frozenCopy(snapshot.state) as never) ?? {});
+      return write(startChild(snapshot, { workflow: child, input: { ...input } }, observation));
+    }
+    const decided = step.run
+      ? await runCode(runtime, name, step.run, snapshot, observation, config)
+      : await askTheModel(runtime, step, snapshot, observation, lease, config);
+    if (!decided.ok) return write(refused(snapshot, decided.refusal, decided.cost, observation));
+    const number = snapshot.execution.decisions + 1;
+    const applied = applyDecision(runtime.workflow, snapshot, decided.decision, { number, observation, cost: decided.cost });
+    return write(applied.ok ? applied.update : refused(snapshot, applied.refusal, decided.cost, observation));
+  };
+}
+
+function namedSnapshot(runtime: Runtime, values: ChannelValues, lease: Lease): Snapshot {
+  const { execution, state } = snapshotOf(runtime.workflow, values);
+  return { state, execution: { ...execution, taskId: lease.taskId } };
+}
+
+/** The node's return: the changed fields, the record, and the message taken. */
+function write(update: Update): Record<string, unknown> {
+  return { ...update.changes, message: null, execution: update.execution };
+}
+
+function refused(snapshot: Snapshot, refusal: Refusal, cost: DecisionCost, observation: Observation | null): Update {
+  const { execution } = snapshot;
+  const message = `step ${execution.step}: ${refusal.reason}`;
+  return { changes: {}, execution: fail(execution, { code: refusal.code, message, step: execution.step }, cost, observation) };
+}
+
+type Outcome = { ok: true; decision: Decision; cost: DecisionCost } | { ok: false; refusal: Refusal; cost: DecisionCost };
+
+async function runCode(
+  runtime: Runtime,
+  name: string,
+  run: NonNullable<RuntimeStep["run"]>,
+  snapshot: Snapshot,
+  observation: Observation | null,
+  config: LangGraphRunnableConfig,
+): Promise<Outcome> {
+  const { execution } = snapshot;
+  const result = await guardUserCode(name, () =>
+    run(frozenCopy(snapshot.state) as never, {
+      taskId: execution.taskId,
+      step: name,
+      revision: execution.revision,
+      observation: observation ?? execution.observation,
+      clients: runtime.clients,
+      clock: runtime.clock,
+      signal: config.signal,
+      config,
+    }),
+  );
+  if (!isPlainObject(result ?? {})) {
+    throw new WorkflowError("STEP_FAILED", `step ${name} returned ${shorten(String(result), 60)}; return plain data: {patch, next, ask, reply}`);
+  }
+  const { patch, clear, next, ask, reply, because } = (result ?? {}) as Decision;
+  return { ok: true, decision: { patch: patch ?? null, clear: clear ?? null, next: next ?? null, ask: ask ?? null, reply: reply ?? null, because: because ?? null }, cost: FREE };
+}
+
+/** Runs a user's function; whatever it throws says in which step it was. */
+async function guardUserCode<T>(step: string, work: () => T | Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (isGraphBubbleUp(error) || isWorkflowError(error) || (error instanceof Error && error.name === "AbortError")) throw error;
+    const said = redact(shorten(error instanceof Error ? error.message : String(error), 500));
+    throw new WorkflowError("STEP_FAILED", `step ${step} threw: ${said}; the task stays at this step: mend it and resume`, { cause: error, details: { step } });
+  }
+}
+
+async function askTheModel(
+  runtime: Runtime,
+  step: RuntimeStep,
+  snapshot: Snapshot,
+  observation: Observation | null,
+  lease: Lease,
+  config: LangGraphRunnableConfig,
+): Promise<Outcome> {
+  const model = step.model ?? runtime.model;
+  const { execution } = snapshot;
+  if (!model) {
+    throw new WorkflowError("MISSING_MODEL", `step ${execution.step} needs a model: pass compile(workflow, { model }) or give the step its own`);
+  }
+  const view = await viewOf(runtime, snapshot, observation);
+  const streaming = config.configurable?.[STREAM_REPLIES] === true;
+  const { outputMode, modelTimeoutMs, clock, workflow, store } = runtime;
+  return decide({
+    workflow,
+    snapshot,
+    model,
+    view,
+    clock,
+    config,
+    timeoutMs: modelTimeoutMs,
+    ...(outputMode ? { mode: outputMode } : {}),
+    ...(streaming ? { onReply: (delta: string) => config.writer?.({ type: "reply", delta }) } : {}),
+    onRefusal: (refusal, answer) =>
+      store.append(lease.taskId, execution.revision, "refused", { step: execution.step, ...refusal, answer: redact(shorten(answer, 2000)) }),
+  });
+}
+
+async function viewOf(runtime: Runtime, snapshot: Snapshot, observation: Observation | null): Promise<View> {
+  const { workflow, view: options, store } = runtime;
+  let turns = needsTurns(options) ? transcript(await store.events(snapshot.execution.taskId)) : [];
+  // The latest observation stands at the end of the view already.
+  if (turns.at(-1)?.role === "user") turns = turns.slice(0, -1);
+  return renderView({ workflow, snapshot, observation: observation ?? snapshot.execution.observation, turns, options });
+}

@@ -1,0 +1,87 @@
+import type { BaseCheckpointSaver } from "@langchain/langgraph-checkpoint";
+import type { Execution } from "../state/execution.ts";
+import type { Request, RequestStore } from "../people/requests.ts";
+import type { AnyWorkflow } from "../workflow/define.ts";
+
+/** The latest checkpoint of a task. */
+export interface TaskHead {
+  readonly checkpointId: string;
+  readonly execution: Execution;
+  /** How often the task has been forked. */
+  readonly forks: number;
+}
+
+/** The right to run a task, held by one owner at a time. Tokens only ever grow. */
+export interface Lease {
+  readonly taskId: string;
+  readonly token: number;
+}
+
+/** One entry of a task's append-only log. */
+export interface TaskEvent {
+  readonly sequence: number;
+  readonly revision: number;
+  /** `started`, `decision`, `result`, `failure`, `retry`, `refused`, `answered`, `edited`, `forked` or `error`. */
+  readonly kind: string;
+  /** Milliseconds since the epoch. */
+  readonly at: number;
+  readonly data: Readonly<Record<string, unknown>>;
+}
+
+/** A row of the list of tasks. */
+export interface TaskRow {
+  readonly taskId: string;
+  readonly execution: Execution;
+  /** Milliseconds since the epoch. */
+  readonly updatedAt: number;
+  readonly waiting: readonly Request[];
+}
+
+/** A pause that a task inside a foreign graph has raised in its parent. */
+export interface ParentPause {
+  readonly ordinal: number;
+  readonly requests: readonly Request[];
+  readonly used: boolean;
+}
+
+/**
+ * Everything that the runtime keeps outside the graph's channels. `compile` is written against this
+ * port; the stores implement it.
+ */
+export interface TaskStore extends RequestStore {
+  readonly checkpointer: BaseCheckpointSaver;
+  /** `store`: every write is checked in its transaction. `in-process`: only what runs in this process is checked. */
+  readonly guarantees: "store" | "in-process";
+  /** Tells the store a workflow's rules, before a task of it runs. */
+  bind(workflow: AnyWorkflow): void;
+  head(taskId: string): Promise<TaskHead | null>;
+
+  /** @throws TASK_BUSY while another owner holds the task. */
+  acquire(taskId: string): Promise<Lease>;
+  renew(lease: Lease): Promise<void>;
+  release(lease: Lease): Promise<void>;
+  /**
+   * The owner announces that it is about to pause for these requests.
+   *
+   * @returns false where an answer to one of them has come: then it must go on.
+   */
+  closing(lease: Lease, requestIds: readonly string[]): Promise<boolean>;
+  /** Counts a fork from an older checkpoint; requests of the branch that is left are no longer open. */
+  fork(lease: Lease, from: string): Promise<void>;
+  /** The checkpoint that the latest fork started from. */
+  lastFork(taskId: string): Promise<string | null>;
+
+  append(taskId: string, revision: number, kind: string, data: Readonly<Record<string, unknown>>): Promise<void>;
+  events(taskId: string): Promise<readonly TaskEvent[]>;
+  /** The latest changed task first. */
+  tasks(): Promise<readonly TaskRow[]>;
+  /** Removes a task and everything that belongs to it. */
+  deleteTask(taskId: string): Promise<void>;
+
+  parentPauses(taskId: string): Promise<readonly ParentPause[]>;
+  setParentPause(taskId: string, pause: ParentPause): Promise<void>;
+}
+
+/** Keys in LangGraph's `configurable` that carry the lease and how a checkpoint was loaded. */
+export const LEASE_TOKEN = "__statecard_token";
+export const LOADED = "__statecard_loaded";

@@ -1,0 +1,194 @@
+import type { BaseChannel, Interrupt, LangGraphRunnableConfig, StateSnapshot } from "@langchain/langgraph";
+import { CompiledStateGraph, getConfig, INTERRUPT } from "@langchain/langgraph";
+import type { PauseValue } from "../people/pause.ts";
+import { isWorkflowError, WorkflowError } from "../errors.ts";
+import { isPlainObject, shorten } from "../internal/json.ts";
+import type { Execution } from "../state/execution.ts";
+import type { Fields, ValueOf } from "../state/fields.ts";
+import { retry } from "../workflow/advance.ts";
+import { ACT } from "../workflow/next-step.ts";
+import { checkEdit } from "./admit-edit.ts";
+import { unknownTask } from "./admit-input.ts";
+import { drawTable } from "./drawing.ts";
+import { runNested } from "./nested.ts";
+import { runTask, type RunOptions } from "./run.ts";
+import { OWN_TASK, STREAM_REPLIES, type Runtime } from "./runtime.ts";
+import { LEASE_TOKEN, LOADED, type Lease } from "./store.ts";
+
+/** A task's values: every field, or null where it has no value, and the execution record. */
+export type WorkflowValues<F extends Fields> = { -readonly [K in keyof F]: ValueOf<F[K]> | null } & { execution: Execution };
+
+/** What `invoke` gives: the values and, on a pause, the interrupt that lists what is asked. */
+export type WorkflowResult<F extends Fields> = WorkflowValues<F> & { [INTERRUPT]?: Interrupt<PauseValue>[] };
+
+// LangGraph derives the types of invoke and stream from records of channels.
+type InputChannels<F extends Fields, I extends keyof F & string> = {
+  message: BaseChannel<string | null, string | null | undefined>;
+} & { [K in I]: BaseChannel<ValueOf<F[K]> | null, ValueOf<F[K]> | null | undefined> };
+type OutputChannels<F extends Fields> = { [K in keyof F]: BaseChannel<ValueOf<F[K]> | null> } & {
+  execution: BaseChannel<Execution>;
+} & { [INTERRUPT]?: BaseChannel<Interrupt<PauseValue>[]> };
+
+type StreamOptions = RunOptions & Readonly<Record<string, unknown>>;
+
+/** What the constructor takes: a plain compiled graph's parts and our runtime. */
+export type WorkflowGraphParts = ConstructorParameters<typeof CompiledStateGraph>[0] & { readonly runtime: Runtime };
+
+/**
+ * A compiled workflow: a normal compiled LangGraph graph, to invoke, stream, and put into other
+ * graphs, in which every run holds its task's lease. A task is a LangGraph thread.
+ */
+export class WorkflowGraph<F extends Fields = Fields, I extends keyof F & string = never> extends CompiledStateGraph<
+  WorkflowValues<F>,
+  Partial<WorkflowValues<F>>,
+  string,
+  InputChannels<F, I>,
+  OutputChannels<F>
+> {
+  /** What the nodes share; for the command line and servers of this package. */
+  declare readonly runtime: Runtime;
+
+  constructor(parts: WorkflowGraphParts) {
+    super(parts as never);
+    Object.defineProperty(this, "runtime", { value: parts.runtime, enumerable: true });
+    const { checkpointer } = parts.runtime.store;
+    // The LangGraph server replaces every graph's checkpointer by its own; tasks live in our store.
+    Object.defineProperty(this, "checkpointer", { get: () => checkpointer, set() {}, enumerable: true });
+    const inherited = this.stream as unknown as (input: unknown, options?: StreamOptions) => unknown;
+    Object.defineProperty(this, "stream", {
+      value: (input: unknown, options?: StreamOptions) => inherited.call(this, input, markOwnTask(options)),
+      enumerable: true,
+      writable: true,
+      configurable: true,
+    });
+  }
+
+  override async *_streamIterator(input: never, options?: never): AsyncGenerator<never> {
+    const given = (options ?? {}) as StreamOptions;
+    if (given.configurable?.__pregel_read === undefined) {
+      const taskId = taskIdOf(given.configurable ?? this.config?.configurable);
+      yield* this.runOwn(input, given, taskId) as AsyncGenerator<never>;
+    } else {
+      const run = (nestedInput: unknown, nestedOptions: RunOptions, taskId: string) => this.runOwn(nestedInput, nestedOptions as StreamOptions, taskId);
+      yield* runNested({ runtime: this.runtime, input, options: given, run }) as AsyncGenerator<never>;
+    }
+  }
+
+  private runOwn(input: unknown, options: StreamOptions, taskId: string): AsyncGenerator<unknown> {
+    return runTask({
+      runtime: this.runtime,
+      taskId,
+      input,
+      options,
+      loop: (admitted, runOptions, lease) => this.loop(admitted, runOptions as StreamOptions, lease),
+      retry: (lease) => this.retryFailed(lease),
+    });
+  }
+
+  /** LangGraph's own loop, with the settings that the promises need. */
+  private loop(input: unknown, options: StreamOptions, lease: Lease): AsyncGenerator<unknown> {
+    const { checkpointDuring: _ignored, ...rest } = options;
+    const settings = {
+      ...rest,
+      // Under "async" the next steps run on after a refused checkpoint.
+      durability: "sync",
+      configurable: {
+        ...options.configurable,
+        thread_id: lease.taskId,
+        [LEASE_TOKEN]: lease.token,
+        [STREAM_REPLIES]: wantsReplies(options),
+      },
+    };
+    return super._streamIterator(input as never, settings as never);
+  }
+
+  private async retryFailed(lease: Lease): Promise<void> {
+    const head = await this.runtime.store.head(lease.taskId);
+    if (!head) throw unknownTask(lease.taskId);
+    const values = { execution: retry(head.execution) };
+    const configurable = { thread_id: lease.taskId, checkpoint_ns: "", [LEASE_TOKEN]: lease.token };
+    await super.bulkUpdateState({ configurable }, [{ updates: [{ values, asNode: ACT }] }]);
+  }
+
+  /**
+   * LangGraph's state update, for correcting domain fields by hand. It takes the lease, keeps to the
+   * schema, and can move nothing.
+   *
+   * @throws ILLEGAL_STATE, INVALID_UPDATE, UNKNOWN_TASK, TASK_BUSY.
+   */
+  override async bulkUpdateState(...[config, steps]: Parameters<CompiledStateGraph<never, never>["bulkUpdateState"]>): Promise<LangGraphRunnableConfig> {
+    const { store, workflow } = this.runtime;
+    const taskId = taskIdOf(config.configurable);
+    const head = await store.head(taskId);
+    if (!head) throw unknownTask(taskId);
+    const lease = await store.acquire(taskId);
+    try {
+      const address: unknown = config.configurable?.checkpoint_id;
+      const base = await super.getState({ configurable: { ...config.configurable, thread_id: taskId } });
+      for (const { updates } of steps) {
+        for (const update of updates) checkEdit(workflow, base.values as Record<string, unknown>, update);
+      }
+      if (typeof address === "string" && address !== head.checkpointId) await store.fork(lease, address);
+      const updated = await super.bulkUpdateState({ ...config, configurable: { ...config.configurable, [LEASE_TOKEN]: lease.token } }, steps as never);
+      const fields = steps.flatMap(({ updates }) => updates.flatMap(({ values }) => (isPlainObject(values) ? Object.keys(values) : [])));
+      await store.append(taskId, head.execution.revision, "edited", { fields });
+      // The lease token must not leave the process: the server sends this config to its clients.
+      const { [LEASE_TOKEN]: _token, [LOADED]: _loaded, ...configurable } = updated.configurable ?? {};
+      return { configurable };
+    } catch (error) {
+      if (isWorkflowError(error)) throw error;
+      const said = shorten(error instanceof Error ? error.message : String(error), 500);
+      throw new WorkflowError("INVALID_UPDATE", `the state of task ${taskId} was not changed: ${said}`, { cause: error });
+    } finally {
+      await store.release(lease);
+    }
+  }
+
+  /** Draws the table: each step with the steps that may follow, and the shared action node. */
+  override async getGraphAsync(): Promise<ReturnType<typeof drawTable>> {
+    const bodies = this.nodes as Readonly<Record<string, { bound: unknown }>>;
+    return drawTable(this.runtime.workflow, (name) => bodies[name]?.bound);
+  }
+
+  override async getState(config: LangGraphRunnableConfig, options?: { subgraphs?: boolean }): Promise<StateSnapshot> {
+    const { checkpoint_ns: namespace, thread_id: thread, __pregel_checkpointer: foreign } = config.configurable ?? {};
+    // A foreign graph asks for the state of its node; ours is a task of its own.
+    if (namespace && foreign) return super.getState({ configurable: { thread_id: `${String(thread)}|${String(namespace)}` } }, options);
+    return super.getState(config, options);
+  }
+}
+
+const MAX_TASK_ID = 2048;
+
+function taskIdOf(configurable: Readonly<Record<string, unknown>> | undefined): string {
+  const id = configurable?.thread_id;
+  if (id === undefined || id === null || id === "") {
+    throw new WorkflowError("MISSING_TASK_ID", "no task id: pass { configurable: { thread_id: \"…\" } }");
+  }
+  const taskId = String(id);
+  if (taskId.length > MAX_TASK_ID || taskId.includes("\0")) {
+    throw new WorkflowError("INVALID_TASK_ID", `a task id is a text of at most ${MAX_TASK_ID} characters without NUL`);
+  }
+  return taskId;
+}
+
+/** Marks a call from inside another graph that names a task of its own, which is then no subgraph. */
+function markOwnTask(options: StreamOptions | undefined): StreamOptions | undefined {
+  const around: Readonly<Record<string, unknown>> = getConfig()?.configurable ?? {};
+  const own = options?.configurable;
+  const isForeignCall = around.__pregel_read !== undefined && own?.thread_id !== undefined;
+  if (!isForeignCall || own?.__pregel_read !== undefined || own?.thread_id === around.thread_id) return options;
+  return { ...options, configurable: { ...own, [OWN_TASK]: true } };
+}
+
+function wantsReplies(options: StreamOptions): boolean {
+  const modes = [options.streamMode].flat();
+  if (modes.includes("custom") || modes.includes("messages") || "version" in options) return true;
+  const callbacks = options.callbacks as { handlers?: unknown[] } | unknown[] | undefined;
+  const handlers = Array.isArray(callbacks) ? callbacks : (callbacks?.handlers ?? []);
+  return handlers.some((handler) => isStreamingHandler(handler));
+}
+
+function isStreamingHandler(handler: unknown): boolean {
+  return typeof handler === "object" && handler !== null && "lc_prefer_streaming" in handler && Boolean(handler.lc_prefer_streaming);
+}

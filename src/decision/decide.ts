@@ -1,0 +1,96 @@
+import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
+import { AIMessage, HumanMessage, SystemMessage, type BaseMessage } from "@langchain/core/messages";
+import type { RunnableConfig } from "@langchain/core/runnables";
+import type { Clock } from "../internal/clock.ts";
+import { shorten } from "../internal/json.ts";
+import { addUsage, NO_USAGE, type Measures } from "../state/execution.ts";
+import type { Refusal } from "../state/patch.ts";
+import { block, escapeTags } from "../view/text.ts";
+import { viewTokens, type View, type ViewMessage } from "../view/render.ts";
+import { admitDecision, type Decision, type DecisionCost } from "../workflow/advance.ts";
+import type { AnyWorkflow, Snapshot } from "../workflow/define.ts";
+import { askModel, outputMode, type ChatAnswer, type OutputMode } from "./chat.ts";
+import { parseDecision } from "./parse.ts";
+import { decisionSchema } from "./schema.ts";
+
+/** How often a refused answer goes back to the model with the reason. */
+export const MAX_CORRECTIONS = 2;
+const MAX_ECHO = 2000;
+
+export interface DecideRequest {
+  readonly workflow: AnyWorkflow;
+  readonly snapshot: Snapshot;
+  readonly model: BaseChatModel;
+  readonly view: View;
+  readonly mode?: OutputMode;
+  readonly timeoutMs: number;
+  readonly clock: Clock;
+  readonly config: RunnableConfig;
+  readonly onReply?: (delta: string) => void;
+  /** Told of each refused answer as it happens. */
+  readonly onRefusal?: (refusal: Refusal, answer: string) => void | Promise<void>;
+}
+
+export type Decided =
+  | { readonly ok: true; readonly decision: Decision; readonly cost: DecisionCost }
+  | { readonly ok: false; readonly refusal: Refusal; readonly cost: DecisionCost };
+
+/**
+ * Gets one admissible decision out of a model: ask, parse, check against the table and the state;
+ * a refused answer goes back with the reason, at most twice. What it cost is counted in any case.
+ *
+ * @returns the decision, or the last refusal.
+ * @throws MODEL_FAILED or MODEL_TIMEOUT, when the model gave no answer at all.
+ */
+export async function decide(request: DecideRequest): Promise<Decided> {
+  const { workflow, snapshot, model } = request;
+  const { schema, strict } = decisionSchema(workflow, snapshot.execution.step, snapshot.state);
+  const mode = request.mode ?? outputMode(model);
+  const messages = request.view.messages.map(toMessage);
+  if (mode === "json") messages.push(new HumanMessage(`JSON schema of the answer: ${JSON.stringify(schema)}`));
+  let usage = NO_USAGE;
+  let latencyMs = 0;
+  let firstTokenMs: number | undefined;
+
+  for (let refused = 0; ; ) {
+    const answer = await askModel({ ...request, messages, schema, strict });
+    usage = addUsage(usage, answer.usage);
+    latencyMs += answer.latencyMs;
+    firstTokenMs ??= answer.firstTokenMs;
+    const measures = (): Measures => ({ latencyMs, firstTokenMs: firstTokenMs ?? 0, viewTokens: viewTokens(request.view) });
+    const read = readAnswer(answer, workflow, snapshot);
+    if (read.ok) return { ok: true, decision: read.decision, cost: { usage, measures: measures(), refused } };
+
+    refused++;
+    await request.onRefusal?.(read.refusal, answer.text);
+    if (refused > MAX_CORRECTIONS || answer.refusal) {
+      return { ok: false, refusal: read.refusal, cost: { usage, measures: measures(), refused } };
+    }
+    messages.push(new AIMessage(shorten(answer.text, MAX_ECHO)), new HumanMessage(correction(read.refusal)));
+  }
+}
+
+function readAnswer(answer: ChatAnswer, workflow: AnyWorkflow, snapshot: Snapshot): { ok: true; decision: Decision } | { ok: false; refusal: Refusal } {
+  if (answer.refusal) {
+    const reason = `the model refused to answer: ${shorten(answer.refusal, 300)}`;
+    return { ok: false, refusal: { code: "MODEL_REFUSED", reason } };
+  }
+  if (answer.cutOff) {
+    const reason = "the answer reached the output limit before it ended; answer again, shorter";
+    return { ok: false, refusal: { code: "INVALID_DECISION", reason } };
+  }
+  const parsed = parseDecision(answer.text);
+  if (!parsed.ok) return parsed;
+  const admitted = admitDecision(workflow, snapshot, parsed.decision);
+  return admitted.ok ? parsed : admitted;
+}
+
+function correction(refusal: Refusal): string {
+  const reason = block("refused", [`${refusal.code}: ${escapeTags(refusal.reason)}`]);
+  return `${reason}\nNothing was changed. Answer again.`;
+}
+
+function toMessage(message: ViewMessage): BaseMessage {
+  if (message.role === "system") return new SystemMessage(message.content);
+  return message.role === "user" ? new HumanMessage(message.content) : new AIMessage(message.content);
+}

@@ -1,0 +1,128 @@
+/**
+ * Every error that statecard raises on purpose. The code is stable and meant for programs; the
+ * message says what happened, where, and what to do. The HTTP status is what a server answers.
+ */
+const STATUS = {
+  // definition and setting up
+  INVALID_WORKFLOW: 500,
+  INVALID_OPTIONS: 500,
+  INVALID_ENVIRONMENT: 500,
+  MISSING_MODEL: 500,
+  MISSING_CHECKPOINTER: 500,
+  UNKNOWN_GRAPH: 404,
+  INVALID_GRAPH: 422,
+  // what a person or program passes in
+  MISSING_TASK_ID: 400,
+  INVALID_TASK_ID: 400,
+  INVALID_INPUT: 422,
+  INVALID_MESSAGE: 422,
+  MESSAGE_TOO_LARGE: 413,
+  AMBIGUOUS_REPLY: 400,
+  INVALID_REPLY: 400,
+  USAGE: 400,
+  // the task is not in the right situation
+  UNKNOWN_TASK: 404,
+  UNKNOWN_REQUEST: 404,
+  TASK_BUSY: 409,
+  TASK_STARTED: 409,
+  TASK_WAITING: 409,
+  TASK_NOT_WAITING: 409,
+  TASK_UNFINISHED: 409,
+  TASK_FINISHED: 409,
+  STALE_RESUME: 409,
+  WRONG_WORKFLOW: 409,
+  FORK_TAKES_NO_INPUT: 400,
+  // a way around the table
+  ILLEGAL_COMMAND: 400,
+  ILLEGAL_ENTRY: 409,
+  ILLEGAL_STATE: 409,
+  INVALID_UPDATE: 422,
+  NO_LEASE: 409,
+  STALE_WRITE: 409,
+  // a refused decision
+  INVALID_DECISION: 422,
+  ILLEGAL_TRANSITION: 409,
+  REQUIRES: 409,
+  GUARD: 409,
+  UNKNOWN_FIELD: 422,
+  FIELD_NOT_WRITABLE: 422,
+  RUNTIME_ONLY: 422,
+  WRITE_ONCE: 409,
+  NOT_CLEARABLE: 422,
+  INVALID_FIELD: 422,
+  FIELD_TOO_LARGE: 413,
+  CHECK_FAILED: 422,
+  // a step that could not go on
+  MODEL_FAILED: 502,
+  MODEL_TIMEOUT: 504,
+  MODEL_REFUSED: 502,
+  STEP_FAILED: 500,
+  STEP_LIMIT: 409,
+  TASK_LIMIT: 409,
+  // the database file
+  DATABASE_LOCKED: 503,
+  DATABASE_READ_ONLY: 500,
+  DATABASE_TOO_NEW: 500,
+  DATABASE_INVALID: 500,
+  DATABASE_UNAVAILABLE: 500,
+} as const;
+
+/** A literal code; see the table above for the HTTP status of each. */
+export type ErrorCode = keyof typeof STATUS;
+
+export interface ErrorOptions {
+  readonly details?: Readonly<Record<string, unknown>>;
+  readonly cause?: unknown;
+  /** True when the same call may succeed later without any change. */
+  readonly retryable?: boolean;
+}
+
+/**
+ * The one error class of statecard. `name` equals `code`, since the LangGraph server passes on only
+ * the name and message of a run's error.
+ *
+ * @example
+ * try { await graph.invoke({ message: "hello" }, config); }
+ * catch (error) { if (isWorkflowError(error, "TASK_FINISHED")) startAnother(); else throw error; }
+ */
+export class WorkflowError extends Error {
+  readonly code: ErrorCode;
+  readonly details: Readonly<Record<string, unknown>>;
+  readonly retryable: boolean;
+
+  constructor(code: ErrorCode, message: string, options: ErrorOptions = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.name = code;
+    this.code = code;
+    this.details = options.details ?? {};
+    this.retryable = options.retryable ?? false;
+  }
+
+  /** The HTTP status that fits the code. */
+  get status(): number {
+    return STATUS[this.code];
+  }
+
+  /** The clean answer of an HTTP server (RFC 9457); the LangGraph server calls this by name. */
+  getResponse(): Response {
+    const body = { title: this.code, status: this.status, detail: this.message, ...this.toJSON() };
+    return new Response(JSON.stringify(body), {
+      status: this.status,
+      headers: { "content-type": "application/problem+json" },
+    });
+  }
+
+  toJSON(): { code: ErrorCode; message: string; details: Readonly<Record<string, unknown>> } {
+    return { code: this.code, message: this.message, details: this.details };
+  }
+}
+
+/**
+ * Tells whether a value is a WorkflowError, with one of the codes where some are given. Works across
+ * two copies of the package, where `instanceof` does not.
+ */
+export function isWorkflowError(value: unknown, ...codes: ErrorCode[]): value is WorkflowError {
+  if (!(value instanceof Error) || !("code" in value) || !("getResponse" in value)) return false;
+  if (typeof value.code !== "string" || !(value.code in STATUS)) return false;
+  return codes.length === 0 || codes.includes(value.code as ErrorCode);
+}

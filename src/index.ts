@@ -1,0 +1,34 @@
+// Define
+export { defineWorkflow } from "./workflow/define.ts";
+export type { AnyWorkflow, ChildResult, GuardedMove, Step, StepContext, StepResult, Workflow, WorkflowInput } from "./workflow/define.ts";
+export type { Fault } from "./workflow/validate.ts";
+export { field } from "./state/fields.ts";
+export type { Field, Fields, PatchOf, StateOf } from "./state/fields.ts";
+export type { CrossFieldCheck, Refusal } from "./state/patch.ts";
+
+// Run
+export { answer, compile } from "./compile/compile.ts";
+export type { CompileOptions } from "./compile/compile.ts";
+export { WorkflowGraph } from "./compile/workflow-graph.ts";
+export type { WorkflowResult, WorkflowValues } from "./compile/workflow-graph.ts";
+export { describeTask } from "./compile/describe.ts";
+export type { TaskDescription } from "./compile/describe.ts";
+export { modelFromEnvironment } from "./decision/environment.ts";
+export type { OutputMode } from "./decision/chat.ts";
+export { sqliteStore } from "./storage/sqlite/sqlite.ts";
+export type { SqliteOptions } from "./storage/sqlite/sqlite.ts";
+export type { TaskEvent, TaskRow, TaskStore } from "./compile/store.ts";
+export type { PauseValue } from "./people/pause.ts";
+export type { Request } from "./people/requests.ts";
+export type { Execution, Observation, TaskStatus, Usage } from "./state/execution.ts";
+
+// Look without running: pure functions over a workflow and a task's state
+export { moves, nextStep, openMoves } from "./workflow/next-step.ts";
+export type { Move } from "./workflow/next-step.ts";
+export type { Snapshot } from "./workflow/define.ts";
+export { renderView, viewTokens } from "./view/render.ts";
+export type { Policy, Section, View, ViewOptions } from "./view/render.ts";
+
+// Errors
+export { isWorkflowError, WorkflowError } from "./errors.ts";
+export type { ErrorCode } from "./errors.ts";

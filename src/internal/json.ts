@@ -1,0 +1,56 @@
+/** A value that survives `JSON.stringify` and `JSON.parse` unchanged. */
+export type Json = string | number | boolean | null | readonly Json[] | { readonly [key: string]: Json };
+
+/** True for `{}` and objects made from literals or JSON; false for arrays, dates and class instances. */
+export function isPlainObject(value: unknown): value is Record<string, unknown> {
+  if (typeof value !== "object" || value === null) return false;
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === Object.prototype || prototype === null;
+}
+
+/** Deep equality of JSON values; the order of keys does not matter. */
+export function jsonEqual(a: unknown, b: unknown): boolean {
+  if (Object.is(a, b)) return true;
+  if (Array.isArray(a) || Array.isArray(b)) {
+    if (!Array.isArray(a) || !Array.isArray(b) || a.length !== b.length) return false;
+    return a.every((item, index) => jsonEqual(item, b[index]));
+  }
+  if (typeof a !== "object" || typeof b !== "object" || a === null || b === null) return false;
+  const left = Object.entries(a);
+  const right = b as Record<string, unknown>;
+  return (
+    left.length === Object.keys(b).length &&
+    left.every(([key, item]) => Object.hasOwn(b, key) && jsonEqual(item, right[key]))
+  );
+}
+
+/** JSON with sorted keys: equal values give equal text, whatever order their keys came in. */
+export function canonicalJson(value: unknown): string {
+  return JSON.stringify(value, (_key, item: unknown) =>
+    isPlainObject(item) ? Object.fromEntries(Object.entries(item).toSorted(([a], [b]) => (a < b ? -1 : 1))) : item,
+  );
+}
+
+/** A deeply frozen copy, so that whoever gets it can change neither it nor the original. */
+export function frozenCopy<T>(value: T): T {
+  return deepFreeze(structuredClone(value));
+}
+
+function deepFreeze<T>(value: T): T {
+  if (typeof value === "object" && value !== null && !Object.isFrozen(value)) {
+    Object.freeze(value);
+    for (const item of Object.values(value)) deepFreeze(item);
+  }
+  return value;
+}
+
+/** The bytes of a value written as JSON in UTF-8. */
+export function jsonBytes(value: unknown): number {
+  return Buffer.byteLength(JSON.stringify(value) ?? "");
+}
+
+/** Cuts a text for a log line or error message; says how much was left out. */
+export function shorten(text: string, length = 200): string {
+  if (text.length <= length) return text;
+  return `${text.slice(0, length)}… (${text.length - length} more characters)`;
+}

@@ -1,0 +1,109 @@
+import { WorkflowError } from "../errors.ts";
+import { isPlainObject, shorten } from "../internal/json.ts";
+import type { Answer, Request } from "./requests.ts";
+
+/** An answer that names the request it is for. */
+export interface Reply {
+  readonly id: string;
+  readonly answer: Answer;
+  /** The digest of what the person was shown. */
+  readonly shown?: string;
+}
+
+/** The key under which our own `answer(...)` sends named replies through LangGraph's resume. */
+export const NAMED_REPLIES = "__statecard_replies";
+
+const INTERRUPT_ID = /^[0-9a-f]{32}$/;
+
+/**
+ * Reads a LangGraph resume value as answers to the requests that were shown. Understood are: a plain
+ * text; a map from request ids; LangGraph's own map from interrupt ids; `{decisions: [...]}` of
+ * langchain's middleware and Agent Chat UI; the list of Agent Inbox; and our own `answer(...)`. Pure.
+ *
+ * @param shown the requests in the interrupt as it was stored, never recomputed ones.
+ * @throws STALE_RESUME, AMBIGUOUS_REPLY or INVALID_REPLY.
+ */
+export function readReplies(resume: unknown, shown: readonly Request[], interruptId?: string): readonly Reply[] {
+  if (isPlainObject(resume)) {
+    const named = resume[NAMED_REPLIES];
+    if (Array.isArray(named)) return named.map(readNamed);
+    const keys = Object.keys(resume);
+    if (keys.length > 0 && keys.every((key) => INTERRUPT_ID.test(key))) {
+      const [key] = keys;
+      if (keys.length > 1 || key === undefined || (interruptId !== undefined && key !== interruptId)) {
+        throw new WorkflowError("STALE_RESUME", `interrupt ${keys.join(", ")} is not the open one; read the task again and answer what it asks now`);
+      }
+      return readReplies(resume[key], shown);
+    }
+    if (Array.isArray(resume.decisions)) return byPosition(resume.decisions, shown);
+    if (keys.length > 0 && keys.every((key) => shown.some((request) => request.id === key))) {
+      return shown.filter((request) => Object.hasOwn(resume, request.id)).map((request) => toReply(request, resume[request.id]));
+    }
+  }
+  if (Array.isArray(resume) && resume.length > 0 && resume.every((item) => isPlainObject(item) && "type" in item)) {
+    return byPosition(resume, shown);
+  }
+  return byPosition([resume], shown);
+}
+
+function readNamed(item: unknown): Reply {
+  if (isPlainObject(item) && typeof item.id === "string") {
+    const shown = typeof item.shown === "string" ? { shown: item.shown } : {};
+    return { id: item.id, answer: readAnswer(item.reply), ...shown };
+  }
+  throw new WorkflowError("INVALID_REPLY", "a named reply needs the id of its request");
+}
+
+function byPosition(replies: readonly unknown[], shown: readonly Request[]): readonly Reply[] {
+  if (shown.length === 0) {
+    throw new WorkflowError("TASK_NOT_WAITING", "nothing waits for an answer; read the task again to see what it does now");
+  }
+  if (replies.length !== shown.length) {
+    const ids = shown.map((request) => request.id);
+    throw new WorkflowError("AMBIGUOUS_REPLY", `${replies.length} answers for ${shown.length} open requests; name them by id: ${ids.join(", ")}`, { details: { open: shown } });
+  }
+  return shown.map((request, index) => toReply(request, replies[index]));
+}
+
+function toReply(request: Request, reply: unknown): Reply {
+  return { id: request.id, shown: request.digest, answer: readAnswer(reply) };
+}
+
+/** The text of an answer in any of the known shapes. */
+function readAnswer(reply: unknown): Answer {
+  if (typeof reply === "string") return { text: checkText(reply) };
+  if (typeof reply === "number" || typeof reply === "boolean") return { text: String(reply) };
+  if (isPlainObject(reply)) {
+    const args = reply.args;
+    const nested = isPlainObject(args) ? (args.answer ?? args.question) : args;
+    for (const text of [reply.message, reply.answer, reply.text, nested]) {
+      if (typeof text === "string") return { text: checkText(text) };
+    }
+  }
+  throw new WorkflowError("INVALID_REPLY", `cannot read ${shorten(JSON.stringify(reply) ?? "nothing", 80)} as the answer to a question; send a text`);
+}
+
+export const MAX_MESSAGE_BYTES = 65_536;
+
+// Control characters other than tab, line feed and carriage return, and halves of surrogate pairs.
+// oxlint-disable-next-line no-control-regex
+const NOT_TEXT = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/;
+
+/**
+ * Checks a message or answer from a person.
+ *
+ * @throws INVALID_MESSAGE where it is empty or no text, MESSAGE_TOO_LARGE above 64 KB.
+ */
+export function checkText(text: string): string {
+  if (text.trim() === "") {
+    throw new WorkflowError("INVALID_MESSAGE", "the message is empty; write something, or give no message at all to be asked");
+  }
+  const bytes = Buffer.byteLength(text);
+  if (bytes > MAX_MESSAGE_BYTES) {
+    throw new WorkflowError("MESSAGE_TOO_LARGE", `the message has ${bytes} bytes, at most ${MAX_MESSAGE_BYTES} are taken; shorten it, or put it into a file and name the file`);
+  }
+  if (NOT_TEXT.test(text) || (text.match(/\ufffd/g)?.length ?? 0) > 2) {
+    throw new WorkflowError("INVALID_MESSAGE", "the message is not text: it holds control characters or broken UTF-8; send plain UTF-8 text");
+  }
+  return text;
+}

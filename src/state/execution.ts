@@ -1,0 +1,117 @@
+import { z } from "zod";
+
+/** What came back last: the user's message, an answer to a question, or a child workflow's end. */
+export const observationSchema = z.discriminatedUnion("kind", [
+  z.object({ kind: z.literal("message"), text: z.string() }),
+  z.object({ kind: z.literal("answer"), question: z.string(), text: z.string() }),
+  z.object({ kind: z.literal("workflow"), workflow: z.string(), status: z.string() }),
+]);
+export type Observation = z.infer<typeof observationSchema>;
+
+/** Model cost of one decision or of a whole task. Tokens as the provider reports them; 0 where it does not. */
+export const usageSchema = z.object({
+  calls: z.number(),
+  inputTokens: z.number(),
+  cachedTokens: z.number(),
+  outputTokens: z.number(),
+});
+export type Usage = z.infer<typeof usageSchema>;
+export const NO_USAGE: Usage = { calls: 0, inputTokens: 0, cachedTokens: 0, outputTokens: 0 };
+
+/** Adds two usages. */
+export function addUsage(a: Usage, b: Usage): Usage {
+  return {
+    calls: a.calls + b.calls,
+    inputTokens: a.inputTokens + b.inputTokens,
+    cachedTokens: a.cachedTokens + b.cachedTokens,
+    outputTokens: a.outputTokens + b.outputTokens,
+  };
+}
+
+const measuresSchema = z.object({
+  /** Milliseconds from the request to the whole answer, over all attempts. */
+  latencyMs: z.number(),
+  /** Milliseconds to the first piece of the first answer; equals the latency where nothing streams. */
+  firstTokenMs: z.number(),
+  /** Tokens (o200k) of the prompt that the first attempt sent. */
+  viewTokens: z.number(),
+});
+export type Measures = z.infer<typeof measuresSchema>;
+
+/** What the latest committed update did; the event log keeps every one of them. */
+const lastUpdateSchema = z.object({
+  kind: z.enum(["decision", "result", "failure", "retry"]),
+  step: z.string(),
+  decision: z.record(z.string(), z.unknown()).nullable(),
+  observation: observationSchema.nullable(),
+  usage: usageSchema,
+  measures: measuresSchema.nullable(),
+});
+export type LastUpdate = z.infer<typeof lastUpdateSchema>;
+
+/** An action that was decided and recorded and has not been committed yet. */
+export const pendingSchema = z.discriminatedUnion("kind", [
+  z.object({ kind: z.literal("question"), decision: z.number(), question: z.string() }),
+  z.object({ kind: z.literal("workflow"), decision: z.number(), workflow: z.string(), input: z.record(z.string(), z.unknown()) }),
+]);
+export type Pending = z.infer<typeof pendingSchema>;
+
+export const TASK_STATUSES = ["created", "running", "waiting_user", "completed", "failed"] as const;
+export type TaskStatus = (typeof TASK_STATUSES)[number];
+
+const taskErrorSchema = z.object({ code: z.string(), message: z.string(), step: z.string() });
+export type TaskError = z.infer<typeof taskErrorSchema>;
+
+/**
+ * The execution record: what the runtime knows about a task, kept in the channel `execution`. Only
+ * the runtime writes it. Its size does not grow with the number of decisions.
+ */
+export const executionSchema = z.object({
+  taskId: z.string(),
+  workflow: z.string(),
+  version: z.number(),
+  status: z.enum(TASK_STATUSES),
+  step: z.string(),
+  completedSteps: z.array(z.string()),
+  /** Committed updates so far. */
+  revision: z.number(),
+  /** Decisions so far; the task's limit counts them. */
+  decisions: z.number(),
+  /** Decisions so far by step; a step's limit counts them, over all its visits. */
+  decisionsByStep: z.record(z.string(), z.number()),
+  /** How often the current step was tried again since it was entered, refused answers included. */
+  retryCount: z.number(),
+  /** Refused answers so far. */
+  refused: z.number(),
+  pending: pendingSchema.nullable(),
+  observation: observationSchema.nullable(),
+  /** The latest three decisions, a line each. */
+  recent: z.array(z.string()),
+  lastError: taskErrorSchema.nullable(),
+  usage: usageSchema,
+  last: lastUpdateSchema.nullable(),
+});
+export type Execution = z.infer<typeof executionSchema>;
+
+/** The record of a task that has not made a decision yet. */
+export function newExecution(workflow: { name: string; version: number; initial: string }): Execution {
+  return {
+    taskId: "",
+    workflow: workflow.name,
+    version: workflow.version,
+    status: "created",
+    step: workflow.initial,
+    completedSteps: [],
+    revision: 0,
+    decisions: 0,
+    decisionsByStep: {},
+    retryCount: 0,
+    refused: 0,
+    pending: null,
+    observation: null,
+    recent: [],
+    lastError: null,
+    usage: NO_USAGE,
+    last: null,
+  };
+}

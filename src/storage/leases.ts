@@ -1,0 +1,89 @@
+import type { Lease } from "../compile/store.ts";
+import { WorkflowError } from "../errors.ts";
+import type { Clock } from "../internal/clock.ts";
+import { isAlive, thisProcess } from "./owner.ts";
+import { first, type Sql } from "./sql.ts";
+
+interface LeaseRow {
+  readonly token: number;
+  readonly host: string;
+  readonly pid: number | null;
+  readonly started: number;
+  readonly expires: number;
+  readonly closing: number;
+}
+
+/** How long a lease holds without being renewed; the runtime renews every 10 seconds. */
+export const LEASE_MS = 30_000;
+
+/** Leases with fencing tokens: one owner a task; whoever lost it can write nothing any more. */
+export class Leases {
+  private readonly sql: Sql;
+  private readonly clock: Clock;
+
+  constructor(sql: Sql, clock: Clock) {
+    this.sql = sql;
+    this.clock = clock;
+  }
+
+  async acquire(taskId: string): Promise<Lease> {
+    return this.sql.transaction(async (sql) => {
+      const row = await read(sql, taskId);
+      if (row && this.isHeld(row)) {
+        const message = `task ${taskId} is being run by process ${row.pid} on ${row.host}; wait until it pauses or ends`;
+        throw new WorkflowError("TASK_BUSY", message, { retryable: true, details: { taskId, host: row.host, pid: row.pid } });
+      }
+      const token = (row?.token ?? 0) + 1;
+      const { host, pid, started } = thisProcess;
+      await sql.run(
+        `insert into statecard_leases (task_id, token, host, pid, started, expires, closing) values (?, ?, ?, ?, ?, ?, 0)
+         on conflict (task_id) do update set token = excluded.token, host = excluded.host, pid = excluded.pid,
+           started = excluded.started, expires = excluded.expires, closing = 0`,
+        taskId, token, host, pid, started, this.clock.now() + LEASE_MS,
+      );
+      return { taskId, token };
+    });
+  }
+
+  async renew(lease: Lease): Promise<void> {
+    const expires = this.clock.now() + LEASE_MS;
+    await this.sql.run(`update statecard_leases set expires = ? where task_id = ? and token = ? and pid is not null`, expires, lease.taskId, lease.token);
+  }
+
+  async release(lease: Lease): Promise<void> {
+    await this.sql.run(`update statecard_leases set pid = null, closing = 0 where task_id = ? and token = ?`, lease.taskId, lease.token);
+  }
+
+  /** What the owner of a task is doing, as an answerer needs to know. */
+  async ownerState(sql: Sql, taskId: string): Promise<"running" | "closing" | "free"> {
+    const row = await read(sql, taskId);
+    if (!row || !this.isHeld(row)) return "free";
+    return row.closing ? "closing" : "running";
+  }
+
+  async markClosing(sql: Sql, lease: Lease): Promise<void> {
+    await sql.run(`update statecard_leases set closing = 1 where task_id = ? and token = ?`, lease.taskId, lease.token);
+  }
+
+  private isHeld(row: LeaseRow): boolean {
+    if (row.pid === null || row.expires < this.clock.now()) return false;
+    return isAlive({ host: row.host, pid: row.pid, started: row.started });
+  }
+}
+
+/**
+ * Refuses a write whose token does not hold the lease, in the write's own transaction.
+ *
+ * @throws STALE_WRITE.
+ */
+export async function requireLease(sql: Sql, taskId: string, token: unknown): Promise<void> {
+  const row = await read(sql, taskId);
+  if (!row || row.pid === null || row.token !== token) {
+    const message = `a write to task ${taskId} without its lease was refused; run tasks through the graph that compile() returned`;
+    throw new WorkflowError("STALE_WRITE", message, { details: { taskId, holder: row?.token ?? null } });
+  }
+}
+
+function read(sql: Sql, taskId: string): Promise<LeaseRow | null> {
+  return first<LeaseRow>(sql, `select token, host, pid, started, expires, closing from statecard_leases where task_id = ?`, taskId);
+}

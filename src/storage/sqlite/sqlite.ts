@@ -1,0 +1,193 @@
+import { accessSync, constants, existsSync, mkdirSync, statSync } from "node:fs";
+import { dirname, resolve } from "node:path";
+import Database from "better-sqlite3";
+import { WorkflowError } from "../../errors.ts";
+import { systemClock, type Clock } from "../../internal/clock.ts";
+import { SCHEMA_VERSION, TABLES } from "../schema.ts";
+import type { Sql, SqlValue } from "../sql.ts";
+import { SqlStore } from "../sql-store.ts";
+
+export interface SqliteOptions {
+  /** How long to wait for another process's lock, in milliseconds; 5,000 unless set. */
+  readonly busyTimeoutMs?: number;
+  /** `full` survives a power loss, `normal` a crash of the process or system; `normal` unless set. */
+  readonly synchronous?: "normal" | "full";
+  readonly clock?: Clock;
+}
+
+export const DEFAULT_DATABASE = ".statecard/tasks.db";
+
+/**
+ * The embedded store: all tasks in one SQLite file. The file and its folder are made at the first
+ * use, not before.
+ *
+ * @param file a path, or `:memory:`. Unless given: STATECARD_DB, else `.statecard/tasks.db`.
+ * @example compile(ticket, { model, store: sqliteStore("tasks.db") })
+ */
+export function sqliteStore(file = process.env.STATECARD_DB || DEFAULT_DATABASE, options: SqliteOptions = {}): SqlStore {
+  return new SqlStore(new SqliteDatabase(file, options), options.clock ?? systemClock);
+}
+
+/** The SQL port on better-sqlite3. One connection; transactions of one process take turns on it. */
+export class SqliteDatabase implements Sql {
+  private readonly file: string;
+  private readonly options: SqliteOptions;
+  private connection: Connection | null = null;
+  private turn: Promise<unknown> = Promise.resolve();
+
+  constructor(file: string, options: SqliteOptions = {}) {
+    this.file = file;
+    this.options = options;
+  }
+
+  all<Row>(statement: string, ...parameters: SqlValue[]): Promise<readonly Row[]> {
+    return this.exclusively(async (connection) => connection.all<Row>(statement, ...parameters));
+  }
+
+  run(statement: string, ...parameters: SqlValue[]): Promise<number> {
+    return this.exclusively(async (connection) => connection.run(statement, ...parameters));
+  }
+
+  transaction<T>(work: (sql: Sql) => Promise<T>): Promise<T> {
+    return this.exclusively((connection) => connection.transaction(work));
+  }
+
+  /** Closes the file; the next call opens it again. */
+  close(): void {
+    this.connection?.close();
+    this.connection = null;
+  }
+
+  // Statements of other callers must not slip into an open transaction of the same connection.
+  private async exclusively<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
+    const before = this.turn;
+    let finish = () => {};
+    this.turn = new Promise<void>((resolvePromise) => (finish = resolvePromise));
+    try {
+      await before;
+      this.connection ??= open(this.file, this.options);
+      return await work(this.connection);
+    } catch (error) {
+      throw databaseError(this.file, error);
+    } finally {
+      finish();
+    }
+  }
+}
+
+class Connection implements Sql {
+  private readonly database: Database.Database;
+  private readonly statements = new Map<string, Database.Statement>();
+
+  constructor(database: Database.Database) {
+    this.database = database;
+  }
+
+  private prepare(statement: string): Database.Statement {
+    let prepared = this.statements.get(statement);
+    if (!prepared) {
+      prepared = this.database.prepare(statement);
+      this.statements.set(statement, prepared);
+    }
+    return prepared;
+  }
+
+  async all<Row>(statement: string, ...parameters: SqlValue[]): Promise<readonly Row[]> {
+    return this.prepare(statement).all(...parameters) as Row[];
+  }
+
+  async run(statement: string, ...parameters: SqlValue[]): Promise<number> {
+    return this.prepare(statement).run(...parameters).changes;
+  }
+
+  async transaction<T>(work: (sql: Sql) => Promise<T>): Promise<T> {
+    this.prepare("begin immediate").run();
+    try {
+      const result = await work(this);
+      this.prepare("commit").run();
+      return result;
+    } catch (error) {
+      if (this.database.inTransaction) this.prepare("rollback").run();
+      throw error;
+    }
+  }
+
+  close(): void {
+    this.database.close();
+  }
+}
+
+function open(file: string, options: SqliteOptions): Connection {
+  if (file !== ":memory:") prepareFolder(file);
+  const timeout = options.busyTimeoutMs ?? 5000;
+  const database = new Database(file, { timeout });
+  try {
+    const version = storedVersion(database);
+    if (version !== null && version > SCHEMA_VERSION) {
+      throw new WorkflowError("DATABASE_TOO_NEW", `${file} was written by a newer version of statecard (format ${version}, this version knows ${SCHEMA_VERSION}); update statecard, or name another file with --db`, {
+        details: { file, version, known: SCHEMA_VERSION },
+      });
+    }
+    database.pragma("journal_mode = wal");
+    database.pragma(`synchronous = ${options.synchronous ?? "normal"}`);
+    if (version === null) createTables(database);
+    return new Connection(database);
+  } catch (error) {
+    database.close();
+    throw error;
+  }
+}
+
+function prepareFolder(file: string): void {
+  if (existsSync(file)) {
+    if (statSync(file).isDirectory()) {
+      throw new WorkflowError("DATABASE_INVALID", `${file} is a folder, not a database; name a file with --db or STATECARD_DB`, { details: { file } });
+    }
+    try {
+      accessSync(file, constants.R_OK | constants.W_OK);
+    } catch {
+      throw readOnly(file);
+    }
+  } else {
+    mkdirSync(dirname(resolve(file)), { recursive: true });
+  }
+}
+
+function storedVersion(database: Database.Database): number | null {
+  const table = database.prepare("select 1 from sqlite_master where name = 'statecard_meta'").get();
+  if (!table) return null;
+  const row = database.prepare("select value from statecard_meta where key = 'schema_version'").get() as { value: string } | undefined;
+  return row ? Number(row.value) : null;
+}
+
+function createTables(database: Database.Database): void {
+  const create = database.transaction(() => {
+    for (const table of TABLES) database.exec(table);
+    database.prepare("insert into statecard_meta values ('schema_version', ?) on conflict (key) do nothing").run(String(SCHEMA_VERSION));
+  });
+  create.immediate();
+}
+
+function readOnly(file: string, cause?: unknown): WorkflowError {
+  return new WorkflowError("DATABASE_READ_ONLY", `${file} cannot be written; change its permissions, or name another file with --db or STATECARD_DB`, { cause, details: { file } });
+}
+
+/** Says in plain words what is wrong with the file; everything else is passed on. */
+function databaseError(file: string, error: unknown): unknown {
+  const code = error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : "";
+  const details = { file };
+  if (code.startsWith("SQLITE_BUSY") || code.startsWith("SQLITE_LOCKED")) {
+    return new WorkflowError("DATABASE_LOCKED", `another program holds ${file} locked; try again when it is done`, { cause: error, details, retryable: true });
+  }
+  if (code.startsWith("SQLITE_READONLY")) return readOnly(file, error);
+  if (code === "SQLITE_NOTADB" || code.startsWith("SQLITE_CORRUPT")) {
+    return new WorkflowError("DATABASE_INVALID", `${file} is not a database, or it is damaged; name another file with --db or STATECARD_DB`, { cause: error, details });
+  }
+  if (code.startsWith("SQLITE_CANTOPEN") || ["EACCES", "EPERM", "EROFS", "ENOTDIR", "ENOENT", "EEXIST", "ENAMETOOLONG"].includes(code) || (error instanceof TypeError && error.message.includes("directory does not exist"))) {
+    return new WorkflowError("DATABASE_UNAVAILABLE", `${file} cannot be opened or made (${code || "no such folder"}): check that its folder exists and may be written, or name another file with --db or STATECARD_DB`, { cause: error, details });
+  }
+  if (code === "SQLITE_FULL") {
+    return new WorkflowError("DATABASE_UNAVAILABLE", `the disk that holds ${file} is full; the task is as it was before this write`, { cause: error, details });
+  }
+  return error;
+}

@@ -1,0 +1,18 @@
+/** The tags that structure a view. Text from outside must not be able to open or close one. */
+const TAGS = ["step", "state", "recent", "observation", "refused", "status"];
+const LOOK_ALIKE = new RegExp(String.raw`<(?=\s*/?\s*(?:${TAGS.join("|")})\b)`, "gi");
+
+/** Makes text from outside safe to put between tags: look-alikes of the view's own tags are escaped. */
+export function escapeTags(text: string): string {
+  return text.replace(LOOK_ALIKE, "&lt;");
+}
+
+/** The reverse of `escapeTags`, for whoever reads a view by code. */
+export function unescapeTags(text: string): string {
+  return text.replaceAll("&lt;", "<");
+}
+
+/** A block of a view between tags of its own. */
+export function block(tag: string, lines: readonly string[], attributes = ""): string {
+  return `<${tag}${attributes}>\n${lines.join("\n")}\n</${tag}>`;
+}

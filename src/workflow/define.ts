@@ -1,0 +1,183 @@
+import type { RunnableConfig } from "@langchain/core/runnables";
+import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
+import { WorkflowError } from "../errors.ts";
+import type { Clock } from "../internal/clock.ts";
+import type { Fields, PatchOf, State, StateOf, ValueOf } from "../state/fields.ts";
+import type { Execution, Observation } from "../state/execution.ts";
+import type { CrossFieldCheck } from "../state/patch.ts";
+import { findFaults } from "./validate.ts";
+
+/** What a code step gets beside the state. */
+export interface StepContext {
+  readonly taskId: string;
+  readonly step: string;
+  readonly revision: number;
+  readonly observation: Observation | null;
+  /** What the caller of `compile` passed as `clients`: databases, APIs, other agents. */
+  readonly clients: Readonly<Record<string, unknown>>;
+  readonly clock: Clock;
+  /** Aborted when the run is cancelled; pass it on to whatever takes long. */
+  readonly signal: AbortSignal | undefined;
+  /** LangChain's config of this run, to pass on to models and agents so that traces nest. */
+  readonly config: RunnableConfig;
+}
+
+/** What a code step returns: the same decision that a model would make. */
+export interface StepResult<F extends Fields, N extends string> {
+  readonly patch?: PatchOf<F>;
+  readonly clear?: readonly (keyof F & string)[];
+  readonly next?: N;
+  readonly ask?: string;
+  readonly reply?: string;
+  readonly because?: string;
+}
+
+/** A transition with a condition: open only while `when` holds; `because` is told when it does not. */
+export interface GuardedMove<F extends Fields, N extends string> {
+  readonly to: N;
+  readonly when: (state: StateOf<F>) => boolean;
+  readonly because: string;
+}
+
+/** A finished child workflow as its parent's step sees it. */
+export interface ChildResult {
+  readonly state: State;
+  readonly status: "completed" | "failed";
+}
+
+/** One step. Without `run`, `workflow` or `final` a model decides. */
+export interface Step<F extends Fields = Fields, N extends string = string> {
+  /** The steps that may follow. The only way from here to anywhere. */
+  readonly to?: readonly (N | GuardedMove<F, N>)[];
+  /** Entry condition: this step is not offered, and refused, until these fields have values. */
+  readonly requires?: readonly (keyof F & string)[];
+  /** The fields that this step may change. A model step without it changes none, a code step any. */
+  readonly writes?: readonly (keyof F & string)[];
+  readonly instructions?: string;
+  /** The model of this step, where it differs from the workflow's. */
+  readonly model?: BaseChatModel;
+  /** The most decisions that this step may make in one task, over all its visits; 25 unless set. */
+  readonly maxDecisions?: number;
+  /** Code in place of the model. It gets a frozen state and returns a decision. */
+  readonly run?: (state: StateOf<F>, context: StepContext) => StepResult<F, N> | Promise<StepResult<F, N>>;
+  /** Another workflow in place of the model, run as a task of its own. */
+  readonly workflow?: AnyWorkflow;
+  /** The child workflow's inputs, from this workflow's state. */
+  readonly input?: (state: StateOf<F>) => Readonly<Record<string, unknown>>;
+  /** What to take over from the finished child, and where to go. */
+  readonly output?: (child: ChildResult) => StepResult<F, N>;
+  /** The task ends here. */
+  readonly final?: true;
+}
+
+/** What `defineWorkflow` takes. */
+export interface WorkflowDefinition<F extends Fields, N extends string, I extends keyof F & string> {
+  readonly name: string;
+  /** A whole number from 1; raise it when the state or the steps change. */
+  readonly version: number;
+  /** One sentence: what the workflow is for. The model reads it first. */
+  readonly goal?: string;
+  /** How the model should behave in every step. */
+  readonly instructions?: string;
+  readonly state: F;
+  /** Fields that a caller may set when the task starts. */
+  readonly input?: readonly I[];
+  /** Rules over several fields, by name; each returns the reason where the state breaks it. */
+  readonly checks?: Readonly<Record<string, CrossFieldCheck<StateOf<F>>>>;
+  readonly initial: NoInfer<N>;
+  readonly steps: Readonly<Record<N, Step<F, NoInfer<N>>>>;
+  /** The most decisions in one task; 100 unless set, `Infinity` for none. */
+  readonly maxDecisions?: number;
+}
+
+/** A checked workflow. Pass it to `compile`. */
+export interface Workflow<F extends Fields = Fields, N extends string = string, I extends keyof F & string = never> {
+  readonly name: string;
+  readonly version: number;
+  readonly goal: string;
+  readonly instructions: string;
+  readonly state: F;
+  readonly input: readonly I[];
+  readonly checks: Readonly<Record<string, CrossFieldCheck>>;
+  readonly initial: N;
+  readonly steps: Readonly<Record<N, Step<F, N>>>;
+  readonly maxDecisions: number;
+}
+
+/** A workflow whose names are not known to the type checker, as the runtime handles it. */
+export type AnyWorkflow = Omit<Workflow<Fields, string, string>, "steps"> & {
+  readonly steps: Readonly<Record<string, RuntimeStep>>;
+};
+
+/** A step as the runtime handles it. */
+export interface RuntimeStep extends Omit<Step, "run" | "to" | "output" | "input"> {
+  readonly to?: readonly (string | { to: string; when: (state: never) => boolean; because: string })[];
+  readonly run?: (state: never, context: StepContext) => unknown;
+  readonly input?: (state: never) => Readonly<Record<string, unknown>>;
+  readonly output?: (child: ChildResult) => unknown;
+}
+
+export const DEFAULT_TASK_DECISIONS = 100;
+export const DEFAULT_STEP_DECISIONS = 25;
+
+/**
+ * Declares a workflow: typed state, steps, and which may follow which. Wrong step and field names
+ * are compile errors; everything else that is wrong with the structure is reported at once.
+ *
+ * @throws INVALID_WORKFLOW with `details.faults`: a list of `{path, code, message}`.
+ * @example
+ * const ticket = defineWorkflow({
+ *   name: "ticket", version: 1, goal: "Bring a support ticket to a solution.",
+ *   state: { priority: field(z.enum(["P1", "P2", "P3"])) },
+ *   initial: "ask",
+ *   steps: { ask: { writes: ["priority"], to: ["done"] }, done: { requires: ["priority"], final: true } },
+ * });
+ */
+export function defineWorkflow<const F extends Fields, N extends string, const I extends keyof F & string = never>(
+  definition: WorkflowDefinition<F, N, I>,
+): Workflow<F, N, I> {
+  const workflow: Workflow<F, N, I> = {
+    name: definition.name,
+    version: definition.version,
+    goal: definition.goal ?? "",
+    instructions: definition.instructions ?? "",
+    state: definition.state,
+    input: definition.input ?? [],
+    checks: (definition.checks ?? {}) as Readonly<Record<string, CrossFieldCheck>>,
+    initial: definition.initial,
+    steps: definition.steps,
+    maxDecisions: definition.maxDecisions ?? DEFAULT_TASK_DECISIONS,
+  };
+  const faults = findFaults(anyWorkflow(workflow));
+  if (faults.length > 0) {
+    const lines = faults.map((fault) => `  ${fault.path}: ${fault.message} (${fault.code})`);
+    const count = faults.length === 1 ? "1 fault" : `${faults.length} faults`;
+    throw new WorkflowError("INVALID_WORKFLOW", `workflow "${definition.name}" has ${count}:\n${lines.join("\n")}`, {
+      details: { workflow: definition.name, faults },
+    });
+  }
+  return workflow;
+}
+
+/** Forgets the names of a workflow, for code that handles any. */
+export function anyWorkflow<F extends Fields, N extends string, I extends keyof F & string>(
+  workflow: Workflow<F, N, I>,
+): AnyWorkflow {
+  return workflow as unknown as AnyWorkflow;
+}
+
+/** The input of a workflow: a message, and the fields that it declares as input. */
+export type WorkflowInput<F extends Fields, I extends keyof F & string> = {
+  readonly message?: string | null;
+} & { readonly [K in I]?: ValueOf<F[K]> | null };
+
+/** How many decisions a step may make in one task. */
+export function stepLimit(workflow: AnyWorkflow, step: string): number {
+  return workflow.steps[step]?.maxDecisions ?? DEFAULT_STEP_DECISIONS;
+}
+
+/** A task at one moment: the runtime's record and the state. */
+export interface Snapshot {
+  readonly execution: Execution;
+  readonly state: State;
+}

@@ -103,9 +103,9 @@ function gather(prompt: Prompt, phrases: Phrases): object {
   if (state.priority === undefined && priority) patch.priority = priority;
 
   const known = { ...state, ...patch };
-  if (known.ticketType === undefined) return { because: "the type is missing", patch, ask: phrases.what };
+  if (known.ticketType === undefined) return { because: "the type is missing", ...(priority ? { patch } : {}), ask: phrases.what };
   if (known.priority !== undefined) return { because: "type and priority are known", patch, next: "deciding" };
-  if (timesAsked(prompt, phrases.urgent) < MAX_ASKED) return { because: "the priority is missing", patch, ask: phrases.urgent };
+  if (timesAsked(prompt, phrases.urgent) < MAX_ASKED) return { because: "the priority is missing", ...(patch.ticketType ? { patch } : {}), ask: phrases.urgent };
   return { because: "asked twice without a priority, so it can wait", patch: { ...patch, priority: "P3" }, next: "deciding" };
 }
 

@@ -143,7 +143,14 @@ async function admitUnderLease(runtime: Runtime, taskId: string, input: unknown,
   const startedWithThis = head !== null && input !== null && input !== undefined && (await sameStart(runtime, taskId, input));
   const admitted = admitInput(workflow, input, { taskId, head, open, startedWithThis });
   if (admitted.kind === "start") {
-    await store.append(taskId, 0, "started", { ...admitted.input, digest: digest(admitted.input), workflow: workflow.name, version: workflow.version });
+    const source = task.options.configurable?.statecard_source;
+    await store.append(taskId, 0, "started", {
+      ...admitted.input,
+      digest: digest(admitted.input),
+      workflow: workflow.name,
+      version: workflow.version,
+      ...(typeof source === "string" ? { source } : {}),
+    });
   } else if (admitted.kind === "answer") {
     await store.answer(taskId, admitted.request.id, { text: admitted.text }, who, admitted.request.digest);
   } else if (admitted.kind === "retry") {

@@ -6,7 +6,7 @@ import { shorten } from "../internal/json.ts";
 import { addUsage, NO_USAGE, type Measures } from "../state/execution.ts";
 import type { Refusal } from "../state/patch.ts";
 import { block, escapeTags } from "../view/text.ts";
-import { viewTokens, type View, type ViewMessage } from "../view/render.ts";
+import { viewBytes, type View, type ViewMessage } from "../view/render.ts";
 import { admitDecision, type Decision, type DecisionCost } from "../workflow/advance.ts";
 import type { AnyWorkflow, Snapshot } from "../workflow/define.ts";
 import { askModel, outputMode, type ChatAnswer, type OutputMode } from "./chat.ts";
@@ -57,7 +57,7 @@ export async function decide(request: DecideRequest): Promise<Decided> {
     usage = addUsage(usage, answer.usage);
     latencyMs += answer.latencyMs;
     firstTokenMs ??= answer.firstTokenMs;
-    const measures = (): Measures => ({ latencyMs, firstTokenMs: firstTokenMs ?? 0, viewTokens: viewTokens(request.view) });
+    const measures = (): Measures => ({ latencyMs, firstTokenMs: firstTokenMs ?? 0, viewBytes: viewBytes(request.view) });
     const read = readAnswer(answer, workflow, snapshot);
     if (read.ok) return { ok: true, decision: read.decision, cost: { usage, measures: measures(), refused } };
 

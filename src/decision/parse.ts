@@ -7,7 +7,7 @@ import type { Decision } from "../workflow/advance.ts";
 const text = z.string().nullish();
 // The patch's values are checked later, after the merge: a partial object is right as a patch.
 const decisionShape = z.strictObject({
-  reasoning: z.unknown(),
+  reasoning: z.unknown().optional(),
   because: text,
   patch: z.record(z.string(), z.unknown()).nullish(),
   clear: z.array(z.string()).nullish(),

@@ -33,8 +33,8 @@ const measuresSchema = z.object({
   latencyMs: z.number(),
   /** Milliseconds to the first piece of the first answer; equals the latency where nothing streams. */
   firstTokenMs: z.number(),
-  /** Tokens (o200k) of the prompt that the first attempt sent. */
-  viewTokens: z.number(),
+  /** Bytes (UTF-8) of the view that was sent. Tokens are counted when somebody looks: that is slow. */
+  viewBytes: z.number(),
 });
 export type Measures = z.infer<typeof measuresSchema>;
 

@@ -83,6 +83,11 @@ export function viewTokens(view: View): number {
   return view.messages.reduce((sum, message) => sum + countTokens(message.content), 0);
 }
 
+/** The bytes (UTF-8) of a view's messages. */
+export function viewBytes(view: View): number {
+  return view.messages.reduce((sum, message) => sum + Buffer.byteLength(message.content), 0);
+}
+
 function selectTurns(input: ViewInput): readonly Turn[] {
   if (input.options.policy === "history") return input.turns;
   const count = input.options.policy === "window" ? WINDOW_TURNS : input.options.rawMessages;

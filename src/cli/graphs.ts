@@ -1,0 +1,103 @@
+import { existsSync, readFileSync, statSync } from "node:fs";
+import { resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+import { compileAny } from "../compile/compile.ts";
+import type { TaskStore } from "../compile/store.ts";
+import type { WorkflowGraph } from "../compile/workflow-graph.ts";
+import { isWorkflowError, WorkflowError } from "../errors.ts";
+import { isPlainObject, shorten } from "../internal/json.ts";
+
+const CONFIG = "langgraph.json";
+
+/** A graph as a command names it: an id of langgraph.json, or a file with an optional export. */
+export interface GraphSource {
+  readonly file: string;
+  readonly exportName: string | null;
+}
+
+/** The graphs that langgraph.json in the current folder declares, by id. */
+export function declaredGraphs(): Readonly<Record<string, GraphSource>> {
+  if (!existsSync(CONFIG)) return {};
+  let config: unknown;
+  try {
+    config = JSON.parse(readFileSync(CONFIG, "utf8"));
+  } catch (error) {
+    throw new WorkflowError("INVALID_GRAPH", `${CONFIG} is not valid JSON: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+  }
+  const graphs = isPlainObject(config) && isPlainObject(config.graphs) ? config.graphs : {};
+  return Object.fromEntries(
+    Object.entries(graphs).flatMap(([id, source]) => (typeof source === "string" ? [[id, parseSource(source)]] : [])),
+  );
+}
+
+function parseSource(text: string): GraphSource {
+  const [, file, name] = /^(.*\.[cm]?[jt]sx?)(?::(\w+))?$/.exec(text) ?? [];
+  return { file: file ?? text, exportName: name ?? null };
+}
+
+/**
+ * Loads a compiled workflow by id or file and binds it to the store of this command.
+ *
+ * @throws UNKNOWN_GRAPH, INVALID_GRAPH.
+ */
+export async function loadGraph(name: string, store: TaskStore): Promise<WorkflowGraph> {
+  const declared = declaredGraphs();
+  const source = Object.hasOwn(declared, name) ? declared[name] : parseSource(name);
+  if (!source || !existsSync(source.file) || statSync(source.file).isDirectory()) {
+    const known = Object.keys(declared);
+    const there = known.length > 0 ? `${CONFIG} here has: ${known.join(", ")}` : `there is no ${CONFIG} with graphs in this folder`;
+    throw new WorkflowError("UNKNOWN_GRAPH", `there is no graph "${shorten(name, 100)}" and no such file; ${there}`, { details: { graph: shorten(name, 100), known } });
+  }
+  const graph = await importGraph(source, name);
+  const { workflow, model, outputMode, modelTimeoutMs, view, clients, clock } = graph.runtime;
+  return compileAny(workflow, { store, model, outputMode, modelTimeoutMs, view, clients, clock });
+}
+
+async function importGraph(source: GraphSource, name: string): Promise<WorkflowGraph> {
+  const exports = await importModule(source.file, name);
+  const candidates = source.exportName === null ? Object.values(exports) : [exports[source.exportName]];
+  for (const candidate of candidates) {
+    const value: unknown = typeof candidate === "function" ? await (candidate as (config: object) => unknown)({}) : candidate;
+    if (isGraph(value)) return value;
+  }
+  const what = source.exportName === null ? "no export" : `its export "${source.exportName}" is not`;
+  throw new WorkflowError("INVALID_GRAPH", `${source.file}: ${what} a workflow graph; export what compile() returns`, { details: { file: source.file } });
+}
+
+async function importModule(file: string, name: string): Promise<Readonly<Record<string, unknown>>> {
+  try {
+    if (/\.[cm]?tsx?$/.test(file)) return await importTypeScript(resolve(file));
+    return (await import(pathToFileURL(resolve(file)).href)) as Record<string, unknown>;
+  } catch (error) {
+    if (isWorkflowError(error)) throw error;
+    const said = error instanceof Error ? error.message : String(error);
+    throw new WorkflowError("INVALID_GRAPH", `graph "${shorten(name, 100)}" could not be loaded from ${file}: ${shorten(said, 400)}`, { cause: error, details: { file } });
+  }
+}
+
+async function importTypeScript(file: string): Promise<Readonly<Record<string, unknown>>> {
+  const { createJiti } = await import("jiti");
+  // Packages load natively, so that the graph and this command share one copy of them.
+  const loader = createJiti(pathToFileURL(file).href, { nativeModules: ["statecard", "@langchain/core", "@langchain/langgraph", "zod"] });
+  return loader.import(file);
+}
+
+// Not instanceof: the graph's file may resolve to another copy of this package.
+function isGraph(value: unknown): value is WorkflowGraph {
+  return typeof value === "object" && value !== null && "runtime" in value && "invoke" in value && isPlainObject(value.runtime);
+}
+
+/** Finds the graph of a stored task: where it was started from, else by its workflow's name. */
+export async function graphOfTask(store: TaskStore, taskId: string, workflow: string, override: string | undefined): Promise<WorkflowGraph> {
+  if (override !== undefined) return loadGraph(override, store);
+  const started = (await store.events(taskId)).find((event) => event.kind === "started");
+  const names = [started?.data.source, ...Object.keys(declaredGraphs())].filter((name) => typeof name === "string");
+  for (const name of names) {
+    const graph = await loadGraph(name, store).catch((error: unknown) => {
+      if (isWorkflowError(error, "UNKNOWN_GRAPH")) return null;
+      throw error;
+    });
+    if (graph?.runtime.workflow.name === workflow) return graph;
+  }
+  throw new WorkflowError("UNKNOWN_GRAPH", `task ${taskId} belongs to workflow "${workflow}", which no graph in ${CONFIG} here has; name it with --graph`, { details: { taskId, workflow } });
+}

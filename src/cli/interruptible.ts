@@ -1,0 +1,44 @@
+import type { WorkflowGraph } from "../compile/workflow-graph.ts";
+
+/** Set by Ctrl-C; a second Ctrl-C ends the process at once. */
+export class Interrupted extends Error {
+  override readonly name = "Interrupted";
+}
+
+/**
+ * Runs a task as far as it goes. Ctrl-C aborts the run: what was committed stays, the lease is
+ * released, and the task can be resumed.
+ *
+ * @throws Interrupted.
+ */
+export async function runInterruptibly(graph: WorkflowGraph, taskId: string, input: unknown, source: string | null, onReply?: (delta: string) => void): Promise<void> {
+  const abort = new AbortController();
+  const onSignal = () => {
+    if (abort.signal.aborted) process.exit(130);
+    abort.abort(new Interrupted("interrupted"));
+  };
+  process.on("SIGINT", onSignal);
+  process.on("SIGTERM", onSignal);
+  const config = { configurable: { thread_id: taskId, ...(source === null ? {} : { statecard_source: source }) }, signal: abort.signal };
+  try {
+    if (onReply) {
+      for await (const chunk of await graph.stream(input as never, { ...config, streamMode: "custom" })) {
+        const event = chunk as { type?: unknown; delta?: unknown };
+        if (event.type === "reply" && typeof event.delta === "string") onReply(event.delta);
+      }
+    } else {
+      await graph.invoke(input as never, config);
+    }
+  } catch (error) {
+    if (abort.signal.aborted) throw new Interrupted("interrupted", { cause: error });
+    throw error;
+  } finally {
+    process.off("SIGINT", onSignal);
+    process.off("SIGTERM", onSignal);
+  }
+}
+
+/** True where the graph runs on an example's own rules instead of a model. */
+export function isOffline(graph: WorkflowGraph): boolean {
+  return graph.runtime.model?._llmType() === "offline-rules";
+}

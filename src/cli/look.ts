@@ -1,0 +1,181 @@
+import { describeTask, type TaskDescription } from "../compile/describe.ts";
+import type { TaskEvent } from "../compile/store.ts";
+import type { Preview } from "../compile/turns.ts";
+import { isWorkflowError } from "../errors.ts";
+import { checkText } from "../people/replies.ts";
+import { sqliteStore } from "../storage/sqlite/sqlite.ts";
+import type { AnyWorkflow } from "../workflow/define.ts";
+import { targets } from "../workflow/validate.ts";
+import { EXIT } from "./exit.ts";
+import type { CommonOptions } from "./run.ts";
+import { ago, count, cut, detectTerminal, emphasise, printable, shellWord } from "./terminal.ts";
+
+function print(options: CommonOptions, json: unknown, text: () => string): number {
+  process.stdout.write(`${options.json ? JSON.stringify(json, null, 2) : text()}\n`);
+  return EXIT.ok;
+}
+
+/** `statecard show`: where a task stands. Reads the store alone, so it works without the task's graph. */
+export async function showCommand(taskId: string, options: CommonOptions): Promise<number> {
+  const task = await describeTask(sqliteStore(options.db), taskId);
+  return print(options, task, () => showText(task));
+}
+
+function showText(task: TaskDescription): string {
+  const terminal = detectTerminal();
+  const { usage } = task;
+  const width = Math.max(0, ...Object.keys(task.state).map((name) => name.length));
+  const fields = Object.entries(task.state).map(([name, value]) => {
+    const text = value === null ? "-" : typeof value === "string" ? value : JSON.stringify(value);
+    return `  ${name.padEnd(width)}  ${cut(printable(text), 200)}`;
+  });
+  const hints = (task.waiting ?? []).flatMap((request) => [
+    emphasise(terminal, "bold", `asks (${request.id}): ${printable(request.question)}`),
+    `answer with:  npx statecard resume ${shellWord(task.taskId)} --answer "…"`,
+  ]);
+  const error = task.lastError ? [emphasise(terminal, "red", `${task.lastError.code}: ${printable(task.lastError.message)}`)] : [];
+  return [
+    `${printable(task.taskId)} · ${task.workflow} v${task.version} · ${task.status} at ${task.step}`,
+    `  completed steps: ${task.completedSteps.join(", ") || "none"} · revision ${task.revision} · retries ${task.retryCount}`,
+    ...fields,
+    ...error,
+    ...hints,
+    `${usage.calls} model calls, ${count(usage.inputTokens)} tokens in (${count(usage.cachedTokens)} cached), ${count(usage.outputTokens)} out`,
+  ].join("\n");
+}
+
+/** `statecard history`: what happened to a task, line by line. */
+export async function historyCommand(taskId: string, options: CommonOptions): Promise<number> {
+  const store = sqliteStore(options.db);
+  await describeTask(store, taskId);
+  const events = await store.events(taskId);
+  return print(options, { taskId, events }, () => events.map(eventLine).join("\n"));
+}
+
+function eventLine(event: TaskEvent): string {
+  const revision = event.revision >= 0 ? String(event.revision) : "";
+  return `${new Date(event.at).toISOString().slice(0, 19).replace("T", " ")}  ${revision.padStart(4)}  ${event.kind.padEnd(9)}  ${cut(printable(tell(event)), 160)}`;
+}
+
+function tell({ kind, data }: TaskEvent): string {
+  const decision = (data.decision ?? {}) as Readonly<Record<string, unknown>>;
+  switch (kind) {
+    case "started":
+      return typeof data.message === "string" ? data.message : "without a message";
+    case "decision": {
+      const parts = Object.entries(decision).filter(([key]) => key !== "because").map(([key, value]) => `${key} ${typeof value === "string" ? value : JSON.stringify(value)}`);
+      const because = typeof decision.because === "string" ? ` (${decision.because})` : "";
+      return `${String(data.step)}: ${parts.join("; ") || "nothing"}${because}`;
+    }
+    case "result":
+      return `${String(data.step)}: ${JSON.stringify(data.observation)}`;
+    case "refused":
+      return `${String(data.step)}: ${String(data.code)}: ${String(data.reason)}`;
+    case "error":
+      return `${String(data.step)}: ${String(data.code)}: ${String(data.message)}`;
+    default:
+      return Object.entries(data).filter(([, value]) => typeof value !== "object").map(([key, value]) => `${key} ${String(value)}`).join(", ");
+  }
+}
+
+/** `statecard tasks`: all tasks of the database, the latest changed first. */
+export async function tasksCommand(options: CommonOptions): Promise<number> {
+  const rows = await sqliteStore(options.db).tasks();
+  const json = rows.map(({ taskId, execution, updatedAt, waiting }) => ({
+    taskId,
+    workflow: execution.workflow,
+    version: execution.version,
+    status: waiting.length > 0 ? "waiting_user" : execution.status,
+    step: execution.step,
+    updatedAt: new Date(updatedAt).toISOString(),
+    ...(waiting.length > 0 ? { waiting: waiting.map(({ id, kind, question }) => ({ id, kind, question })) } : {}),
+  }));
+  const now = Date.now();
+  return print(options, { tasks: json }, () => {
+    if (rows.length === 0) return "No tasks yet. Start one with: npx statecard run GRAPH";
+    const cells = rows.map((row): [string, string, string, string] => {
+      const { execution, waiting } = row;
+      const stands = waiting.length > 0 ? `waiting for you: ${cut(printable(waiting[0]?.question ?? ""), 60)}` : `${execution.status} at ${execution.step}`;
+      return [printable(cut(row.taskId, 60)), `${execution.workflow} v${execution.version}`, stands, ago(now - row.updatedAt)];
+    });
+    const widths = [0, 1, 2].map((column) => Math.max(...cells.map((row) => (row[column] ?? "").length)));
+    return cells.map((row) => row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join("  ").trimEnd()).join("\n");
+  });
+}
+
+export interface PreviewOptions extends CommonOptions {
+  readonly message?: string;
+  readonly show?: boolean;
+}
+
+/** `statecard preview`: what the model would be sent, under each policy, without a model. */
+export async function previewCommand(name: string, options: PreviewOptions): Promise<number> {
+  const store = sqliteStore(options.db);
+  const message = options.message === undefined ? null : checkText(options.message);
+  const { workflow, taskId, policy } = await workflowOrTask(name, options);
+  const { previews } = await import("../compile/turns.ts");
+  const all = await previews(taskId === null ? null : store, workflow, taskId, message);
+  const used = all.find((preview) => preview.policy === policy);
+  const json = all.map(({ policy: each, tokens, view }) => ({ policy: each, tokens, default: each === policy, ...(options.show ? { messages: view.messages } : {}) }));
+  return print(options, { workflow: workflow.name, taskId, previews: json }, () => {
+    const table = all.map((preview) => `${preview.policy.padEnd(9)} ${count(preview.tokens).padStart(8)}${preview === used ? "   <- used by this graph" : ""}`);
+    const shown = options.show && used ? showSections(used) : "(--show prints the prompt itself, section by section)";
+    return [`policy      tokens`, ...table, shown].join("\n");
+  });
+}
+
+async function workflowOrTask(name: string, options: CommonOptions): Promise<{ workflow: AnyWorkflow; taskId: string | null; policy: string }> {
+  const store = sqliteStore(options.db);
+  const { graphOfTask, loadGraph } = await import("./graphs.ts");
+  try {
+    const { workflow, view } = (await loadGraph(name, store)).runtime;
+    return { workflow, taskId: null, policy: view.policy };
+  } catch (unknownGraph) {
+    if (!isWorkflowError(unknownGraph, "UNKNOWN_GRAPH")) throw unknownGraph;
+    const head = await store.head(name);
+    if (!head) throw unknownGraph;
+    const { workflow, view } = (await graphOfTask(store, name, head.execution.workflow, undefined)).runtime;
+    return { workflow, taskId: name, policy: view.policy };
+  }
+}
+
+function showSections(preview: Preview): string {
+  return preview.view.sections.map((section) => `\n--- ${section.name} ---\n${section.text}`).join("\n");
+}
+
+/** `statecard graph`: a workflow's table, as text or as a Mermaid chart. */
+export async function graphCommand(name: string, options: CommonOptions & { mermaid?: boolean }): Promise<number> {
+  const { loadGraph } = await import("./graphs.ts");
+  const graph = await loadGraph(name, sqliteStore(options.db));
+  const { workflow } = graph.runtime;
+  const steps = Object.entries(workflow.steps).map(([step, declared]) => ({
+    name: step,
+    to: targets(declared),
+    requires: declared.requires ?? [],
+    writes: declared.writes ?? [],
+    kind: declared.final ? "final" : declared.run ? "code" : declared.workflow ? "workflow" : "model",
+  }));
+  const mermaid = options.mermaid ? mermaidOf(workflow) : undefined;
+  return print(options, { workflow: workflow.name, version: workflow.version, initial: workflow.initial, steps, ...(mermaid ? { mermaid } : {}) }, () => {
+    if (mermaid) return mermaid;
+    const rows = steps.map((step) => {
+      const needs = step.requires.length > 0 ? `   needs ${step.requires.join(", ")}` : "";
+      const writes = step.writes.length > 0 ? `   writes ${step.writes.join(", ")}` : "";
+      return `  ${step.name} (${step.kind}) -> ${step.to.join(" | ") || "end"}${needs}${writes}`;
+    });
+    return [`${workflow.name} v${workflow.version}: ${workflow.goal}`, ...rows].join("\n");
+  });
+}
+
+/** The transition table as a Mermaid state diagram. Pure. */
+export function mermaidOf(workflow: AnyWorkflow): string {
+  const lines = [`  [*] --> ${workflow.initial}`];
+  for (const [name, step] of Object.entries(workflow.steps)) {
+    for (const to of targets(step)) {
+      const requires = workflow.steps[to]?.requires ?? [];
+      lines.push(`  ${name} --> ${to}${requires.length > 0 ? `: needs ${requires.join(", ")}` : ""}`);
+    }
+    if (step.final) lines.push(`  ${name} --> [*]`);
+  }
+  return ["stateDiagram-v2", ...lines].join("\n");
+}

@@ -1,6 +1,15 @@
 // Define
 export { defineWorkflow } from "./workflow/define.ts";
-export type { AnyWorkflow, ChildResult, GuardedMove, Step, StepContext, StepResult, Workflow, WorkflowInput } from "./workflow/define.ts";
+export type {
+  AnyWorkflow,
+  ChildResult,
+  GuardedMove,
+  Step,
+  StepContext,
+  StepResult,
+  Workflow,
+  WorkflowInput,
+} from "./workflow/define.ts";
 export type { Fault } from "./workflow/validate.ts";
 export { field } from "./state/fields.ts";
 export type { Field, Fields, PatchOf, StateOf } from "./state/fields.ts";

@@ -29,7 +29,11 @@ const CHINESE: Phrases = {
 };
 
 /** Known kinds of trouble: a word in the ticket, the cause, the remedy; first English, then Chinese. */
-const REMEDIES: readonly (readonly [word: RegExp, english: readonly [string, string], chinese: readonly [string, string]])[] = [
+const REMEDIES: readonly (readonly [
+  word: RegExp,
+  english: readonly [string, string],
+  chinese: readonly [string, string],
+])[] = [
   [
     /network|internet|wi-?fi|connection|网络|连接/i,
     ["the line drops, most likely at the router", "restart the router and renew the address lease"],
@@ -59,14 +63,16 @@ const UNKNOWN_REMEDY = [
 
 const GREETING = /^\W*(?:hi|hello|hey|good (?:morning|afternoon|evening)|你好|您好)\W*(?:there)?\W*$/i;
 const NO = /\b(?:no|nope|not|don'?t|stop|cancel|never ?mind|wait)\b|不|取消|别/i;
-const YES = /\b(?:yes|yeah|yep|ok|okay|sure|please|go|start|proceed|do it|thanks?|thank you|great|perfect|fine|good|right|correct|works)\b|开始|好|可以|行|是的|同意|处理/i;
+const YES =
+  /\b(?:yes|yeah|yep|ok|okay|sure|please|go|start|proceed|do it|thanks?|thank you|great|perfect|fine|good|right|correct|works)\b|开始|好|可以|行|是的|同意|处理/i;
 const MAX_ASKED = 2;
 
 function priorityOf(text: string): "P1" | "P2" | "P3" | null {
   const named = /p\s?([123])(?!\d)/i.exec(text)?.[1];
   if (named) return `P${named}` as "P1" | "P2" | "P3";
   if (/no rush|no hurry|not urgent|whenever|low priority|不急|不紧急/i.test(text)) return "P3";
-  if (/urgent|asap|as soon as possible|immediately|emergency|critical|right now|紧急|马上|立刻/i.test(text)) return "P1";
+  if (/urgent|asap|as soon as possible|immediately|emergency|critical|right now|紧急|马上|立刻/i.test(text))
+    return "P1";
   if (/\btoday\b|\bsoon\b|tonight|important|尽快|今天/i.test(text)) return "P2";
   return null;
 }
@@ -82,13 +88,21 @@ export function decideTicket(prompt: Prompt): object {
   const phrases = chinese ? CHINESE : ENGLISH;
   switch (step) {
     case "init":
-      return { because: "what is known decides where to go", next: next.includes("deciding") ? "deciding" : "gathering_info" };
+      return {
+        because: "what is known decides where to go",
+        next: next.includes("deciding") ? "deciding" : "gathering_info",
+      };
     case "gathering_info":
       return gather(prompt, phrases);
     case "deciding":
       return propose(prompt, phrases, chinese);
     case "resolving":
-      return { because: "the solution was carried out", patch: { result: phrases.closed }, reply: phrases.told(String(state.solution)), next: "done" };
+      return {
+        because: "the solution was carried out",
+        patch: { result: phrases.closed },
+        reply: phrases.told(String(state.solution)),
+        next: "done",
+      };
     default:
       return {};
   }
@@ -98,31 +112,51 @@ function gather(prompt: Prompt, phrases: Phrases): object {
   const { state, said, question } = prompt;
   const aboutUrgency = question === ENGLISH.urgent || question === CHINESE.urgent;
   const patch: Record<string, string> = {};
-  if (state.ticketType === undefined && said && !GREETING.test(said) && !aboutUrgency) patch.ticketType = said.slice(0, 2000);
+  if (state.ticketType === undefined && said && !GREETING.test(said) && !aboutUrgency)
+    patch.ticketType = said.slice(0, 2000);
   const priority = said ? priorityOf(said) : null;
   if (state.priority === undefined && priority) patch.priority = priority;
 
   const known = { ...state, ...patch };
-  if (known.ticketType === undefined) return { because: "the type is missing", ...(priority ? { patch } : {}), ask: phrases.what };
+  if (known.ticketType === undefined)
+    return { because: "the type is missing", ...(priority ? { patch } : {}), ask: phrases.what };
   if (known.priority !== undefined) return { because: "type and priority are known", patch, next: "deciding" };
-  if (timesAsked(prompt, phrases.urgent) < MAX_ASKED) return { because: "the priority is missing", ...(patch.ticketType ? { patch } : {}), ask: phrases.urgent };
-  return { because: "asked twice without a priority, so it can wait", patch: { ...patch, priority: "P3" }, next: "deciding" };
+  if (timesAsked(prompt, phrases.urgent) < MAX_ASKED)
+    return { because: "the priority is missing", ...(patch.ticketType ? { patch } : {}), ask: phrases.urgent };
+  return {
+    because: "asked twice without a priority, so it can wait",
+    patch: { ...patch, priority: "P3" },
+    next: "deciding",
+  };
 }
 
 function propose(prompt: Prompt, phrases: Phrases, chinese: boolean): object {
   const { state, said, question } = prompt;
   if (state.solution === undefined) {
-    const [, english, han] = REMEDIES.find(([word]) => word.test(String(state.ticketType))) ?? [null, ...UNKNOWN_REMEDY];
+    const [, english, han] = REMEDIES.find(([word]) => word.test(String(state.ticketType))) ?? [
+      null,
+      ...UNKNOWN_REMEDY,
+    ];
     const [analysis, solution] = chinese ? han : english;
     return { because: "the ticket tells what to do", patch: { analysis, solution }, ask: phrases.start(solution) };
   }
   const start = phrases.start(String(state.solution));
   if (question === start && NO.test(said)) {
-    return { because: "the user does not want it", patch: { result: phrases.nothingDone }, reply: phrases.nothingDone, next: "done" };
+    return {
+      because: "the user does not want it",
+      patch: { result: phrases.nothingDone },
+      reply: phrases.nothingDone,
+      next: "done",
+    };
   }
   if (question === start && YES.test(said)) return { because: "the user agrees", next: "resolving" };
   if (timesAsked(prompt, start) < MAX_ASKED) return { because: "it is not clear whether to start", ask: start };
-  return { because: "no clear go-ahead after two questions", patch: { result: phrases.nothingDone }, reply: phrases.nothingDone, next: "done" };
+  return {
+    because: "no clear go-ahead after two questions",
+    patch: { result: phrases.nothingDone },
+    reply: phrases.nothingDone,
+    next: "done",
+  };
 }
 
 /** The ticket example's own model, for when no key is set. */

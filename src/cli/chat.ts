@@ -7,8 +7,17 @@ import type { WorkflowGraph } from "../compile/workflow-graph.ts";
 import { isWorkflowError } from "../errors.ts";
 import { EXIT, exitCodeOfStatus } from "./exit.ts";
 import { Interrupted, isOffline, runInterruptibly } from "./interruptible.ts";
-import { closingLine } from "./run.ts";
-import { detectTerminal, emphasise, fieldTable, printable, progressLine, shellWord, tokenLine, type Terminal } from "./terminal.ts";
+import { closingLine } from "./outcome.ts";
+import {
+  detectTerminal,
+  emphasise,
+  fieldTable,
+  printable,
+  progressLine,
+  shellWord,
+  tokenLine,
+  type Terminal,
+} from "./terminal.ts";
 
 interface Chat {
   readonly graph: WorkflowGraph;
@@ -40,7 +49,11 @@ export async function chat({ graph, store, taskId, start }: Chat): Promise<numbe
       }
       const [request] = task.waiting ?? [];
       if (!request) {
-        say(task.status === "completed" ? await closingLine(graph, store, task) : `${task.lastError?.code ?? task.status}: ${printable(task.lastError?.message ?? "")}`);
+        say(
+          task.status === "completed"
+            ? await closingLine(graph, store, task)
+            : `${task.lastError?.code ?? task.status}: ${printable(task.lastError?.message ?? "")}`,
+        );
         return exitCodeOfStatus(task.status);
       }
       say(emphasise(terminal, "bold", printable(request.question)));
@@ -56,7 +69,13 @@ export async function chat({ graph, store, taskId, start }: Chat): Promise<numbe
   }
 }
 
-async function answerTurn(terminal: Terminal, graph: WorkflowGraph, taskId: string, requestId: string, line: string): Promise<void> {
+async function answerTurn(
+  terminal: Terminal,
+  graph: WorkflowGraph,
+  taskId: string,
+  requestId: string,
+  line: string,
+): Promise<void> {
   try {
     await runTurn(terminal, graph, taskId, new Command({ resume: { [requestId]: line } }), null);
   } catch (error) {
@@ -66,7 +85,13 @@ async function answerTurn(terminal: Terminal, graph: WorkflowGraph, taskId: stri
   }
 }
 
-async function runTurn(terminal: Terminal, graph: WorkflowGraph, taskId: string, input: unknown, source: string | null): Promise<void> {
+async function runTurn(
+  terminal: Terminal,
+  graph: WorkflowGraph,
+  taskId: string,
+  input: unknown,
+  source: string | null,
+): Promise<void> {
   let replied = false;
   await runInterruptibly(graph, taskId, input, source, (delta) => {
     process.stdout.write(`${replied ? "" : `\n${terminal.unicode ? "◆ " : "> "}`}${delta.replaceAll("\r", "")}`);
@@ -75,15 +100,27 @@ async function runTurn(terminal: Terminal, graph: WorkflowGraph, taskId: string,
   if (replied) process.stdout.write("\n");
 }
 
-async function turnText(terminal: Terminal, graph: WorkflowGraph, store: TaskStore, task: TaskDescription, before: TaskDescription["state"]): Promise<string> {
+async function turnText(
+  terminal: Terminal,
+  graph: WorkflowGraph,
+  store: TaskStore,
+  task: TaskDescription,
+  before: TaskDescription["state"],
+): Promise<string> {
   const { workflow, view } = graph.runtime;
   const turns = await turnTokens(store, workflow, view, task.taskId);
-  const parts = [`  ${progressLine(terminal, workflow, task)}`, fieldTable(terminal, workflow, task, before), tokenLine(terminal, turns)];
+  const parts = [
+    `  ${progressLine(terminal, workflow, task)}`,
+    fieldTable(terminal, workflow, task, before),
+    tokenLine(terminal, turns),
+  ];
   return `\n${parts.filter(Boolean).join("\n")}\n`;
 }
 
 function describeModel(graph: WorkflowGraph): string {
-  return isOffline(graph) ? "offline rules (set OPENAI_API_KEY for a live model)" : `model ${graph.runtime.model?.getName() ?? "none"}`;
+  return isOffline(graph)
+    ? "offline rules (set OPENAI_API_KEY for a live model)"
+    : `model ${graph.runtime.model?.getName() ?? "none"}`;
 }
 
 function paused(taskId: string): number {
@@ -102,7 +139,11 @@ class LineInput {
   private readonly interactive = process.stdin.isTTY;
 
   constructor() {
-    this.reader = createInterface({ input: process.stdin, output: this.interactive ? process.stdout : undefined, terminal: this.interactive });
+    this.reader = createInterface({
+      input: process.stdin,
+      output: this.interactive ? process.stdout : undefined,
+      terminal: this.interactive,
+    });
     this.reader.on("line", (line) => this.deliver(line.slice(0, MAX_LINE)));
     this.reader.on("close", () => this.end());
     this.reader.on("SIGINT", () => this.end());

@@ -6,11 +6,34 @@ import type { TaskStatus } from "../state/execution.ts";
 export const EXIT = { ok: 0, failed: 1, usage: 2, refused: 3, waiting: 10 } as const;
 
 const REFUSED: ReadonlySet<ErrorCode> = new Set([
-  "UNKNOWN_TASK", "UNKNOWN_REQUEST", "TASK_BUSY", "TASK_STARTED", "TASK_WAITING", "TASK_NOT_WAITING", "TASK_UNFINISHED",
-  "TASK_FINISHED", "STALE_RESUME", "STALE_WRITE", "WRONG_WORKFLOW", "AMBIGUOUS_REPLY", "INVALID_REPLY", "DATABASE_LOCKED",
-  "ILLEGAL_COMMAND", "ILLEGAL_ENTRY", "ILLEGAL_STATE", "NO_LEASE",
+  "UNKNOWN_TASK",
+  "UNKNOWN_REQUEST",
+  "TASK_BUSY",
+  "TASK_STARTED",
+  "TASK_WAITING",
+  "TASK_NOT_WAITING",
+  "TASK_UNFINISHED",
+  "TASK_FINISHED",
+  "STALE_RESUME",
+  "STALE_WRITE",
+  "WRONG_WORKFLOW",
+  "AMBIGUOUS_REPLY",
+  "INVALID_REPLY",
+  "DATABASE_LOCKED",
+  "ILLEGAL_COMMAND",
+  "ILLEGAL_ENTRY",
+  "ILLEGAL_STATE",
+  "NO_LEASE",
 ]);
-const FAILED: ReadonlySet<ErrorCode> = new Set(["MODEL_FAILED", "MODEL_TIMEOUT", "MODEL_REFUSED", "STEP_FAILED", "STEP_LIMIT", "TASK_LIMIT", "MISSING_MODEL"]);
+const FAILED: ReadonlySet<ErrorCode> = new Set([
+  "MODEL_FAILED",
+  "MODEL_TIMEOUT",
+  "MODEL_REFUSED",
+  "STEP_FAILED",
+  "STEP_LIMIT",
+  "TASK_LIMIT",
+  "MISSING_MODEL",
+]);
 
 /** The exit code of an error. */
 export function exitCodeOf(error: unknown): number {

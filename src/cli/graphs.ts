@@ -22,7 +22,11 @@ export function declaredGraphs(): Readonly<Record<string, GraphSource>> {
   try {
     config = JSON.parse(readFileSync(CONFIG, "utf8"));
   } catch (error) {
-    throw new WorkflowError("INVALID_GRAPH", `${CONFIG} is not valid JSON: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+    throw new WorkflowError(
+      "INVALID_GRAPH",
+      `${CONFIG} is not valid JSON: ${error instanceof Error ? error.message : String(error)}`,
+      { cause: error },
+    );
   }
   const graphs = isPlainObject(config) && isPlainObject(config.graphs) ? config.graphs : {};
   return Object.fromEntries(
@@ -45,8 +49,11 @@ export async function loadGraph(name: string, store: TaskStore): Promise<Workflo
   const source = Object.hasOwn(declared, name) ? declared[name] : parseSource(name);
   if (!source || !existsSync(source.file) || statSync(source.file).isDirectory()) {
     const known = Object.keys(declared);
-    const there = known.length > 0 ? `${CONFIG} here has: ${known.join(", ")}` : `there is no ${CONFIG} with graphs in this folder`;
-    throw new WorkflowError("UNKNOWN_GRAPH", `there is no graph "${shorten(name, 100)}" and no such file; ${there}`, { details: { graph: shorten(name, 100), known } });
+    const there =
+      known.length > 0 ? `${CONFIG} here has: ${known.join(", ")}` : `there is no ${CONFIG} with graphs in this folder`;
+    throw new WorkflowError("UNKNOWN_GRAPH", `there is no graph "${shorten(name, 100)}" and no such file; ${there}`, {
+      details: { graph: shorten(name, 100), known },
+    });
   }
   const graph = await importGraph(source, name);
   const { workflow, model, outputMode, modelTimeoutMs, view, clients, clock } = graph.runtime;
@@ -57,11 +64,14 @@ async function importGraph(source: GraphSource, name: string): Promise<WorkflowG
   const exports = await importModule(source.file, name);
   const candidates = source.exportName === null ? Object.values(exports) : [exports[source.exportName]];
   for (const candidate of candidates) {
-    const value: unknown = typeof candidate === "function" ? await (candidate as (config: object) => unknown)({}) : candidate;
+    const value: unknown =
+      typeof candidate === "function" ? await (candidate as (config: object) => unknown)({}) : candidate;
     if (isGraph(value)) return value;
   }
   const what = source.exportName === null ? "no export" : `its export "${source.exportName}" is not`;
-  throw new WorkflowError("INVALID_GRAPH", `${source.file}: ${what} a workflow graph; export what compile() returns`, { details: { file: source.file } });
+  throw new WorkflowError("INVALID_GRAPH", `${source.file}: ${what} a workflow graph; export what compile() returns`, {
+    details: { file: source.file },
+  });
 }
 
 async function importModule(file: string, name: string): Promise<Readonly<Record<string, unknown>>> {
@@ -71,24 +81,41 @@ async function importModule(file: string, name: string): Promise<Readonly<Record
   } catch (error) {
     if (isWorkflowError(error)) throw error;
     const said = error instanceof Error ? error.message : String(error);
-    throw new WorkflowError("INVALID_GRAPH", `graph "${shorten(name, 100)}" could not be loaded from ${file}: ${shorten(said, 400)}`, { cause: error, details: { file } });
+    throw new WorkflowError(
+      "INVALID_GRAPH",
+      `graph "${shorten(name, 100)}" could not be loaded from ${file}: ${shorten(said, 400)}`,
+      { cause: error, details: { file } },
+    );
   }
 }
 
 async function importTypeScript(file: string): Promise<Readonly<Record<string, unknown>>> {
   const { createJiti } = await import("jiti");
   // Packages load natively, so that the graph and this command share one copy of them.
-  const loader = createJiti(pathToFileURL(file).href, { nativeModules: ["statecard", "@langchain/core", "@langchain/langgraph", "zod"] });
+  const loader = createJiti(pathToFileURL(file).href, {
+    nativeModules: ["statecard", "@langchain/core", "@langchain/langgraph", "zod"],
+  });
   return loader.import(file);
 }
 
 // Not instanceof: the graph's file may resolve to another copy of this package.
 function isGraph(value: unknown): value is WorkflowGraph {
-  return typeof value === "object" && value !== null && "runtime" in value && "invoke" in value && isPlainObject(value.runtime);
+  return (
+    typeof value === "object" &&
+    value !== null &&
+    "runtime" in value &&
+    "invoke" in value &&
+    isPlainObject(value.runtime)
+  );
 }
 
 /** Finds the graph of a stored task: where it was started from, else by its workflow's name. */
-export async function graphOfTask(store: TaskStore, taskId: string, workflow: string, override: string | undefined): Promise<WorkflowGraph> {
+export async function graphOfTask(
+  store: TaskStore,
+  taskId: string,
+  workflow: string,
+  override: string | undefined,
+): Promise<WorkflowGraph> {
   if (override !== undefined) return loadGraph(override, store);
   const started = (await store.events(taskId)).find((event) => event.kind === "started");
   const names = [started?.data.source, ...Object.keys(declaredGraphs())].filter((name) => typeof name === "string");
@@ -99,5 +126,9 @@ export async function graphOfTask(store: TaskStore, taskId: string, workflow: st
     });
     if (graph?.runtime.workflow.name === workflow) return graph;
   }
-  throw new WorkflowError("UNKNOWN_GRAPH", `task ${taskId} belongs to workflow "${workflow}", which no graph in ${CONFIG} here has; name it with --graph`, { details: { taskId, workflow } });
+  throw new WorkflowError(
+    "UNKNOWN_GRAPH",
+    `task ${taskId} belongs to workflow "${workflow}", which no graph in ${CONFIG} here has; name it with --graph`,
+    { details: { taskId, workflow } },
+  );
 }

@@ -11,7 +11,13 @@ export class Interrupted extends Error {
  *
  * @throws Interrupted.
  */
-export async function runInterruptibly(graph: WorkflowGraph, taskId: string, input: unknown, source: string | null, onReply?: (delta: string) => void): Promise<void> {
+export async function runInterruptibly(
+  graph: WorkflowGraph,
+  taskId: string,
+  input: unknown,
+  source: string | null,
+  onReply?: (delta: string) => void,
+): Promise<void> {
   const abort = new AbortController();
   const onSignal = () => {
     if (abort.signal.aborted) process.exit(130);
@@ -19,7 +25,10 @@ export async function runInterruptibly(graph: WorkflowGraph, taskId: string, inp
   };
   process.on("SIGINT", onSignal);
   process.on("SIGTERM", onSignal);
-  const config = { configurable: { thread_id: taskId, ...(source === null ? {} : { statecard_source: source }) }, signal: abort.signal };
+  const config = {
+    configurable: { thread_id: taskId, ...(source === null ? {} : { statecard_source: source }) },
+    signal: abort.signal,
+  };
   try {
     if (onReply) {
       for await (const chunk of await graph.stream(input as never, { ...config, streamMode: "custom" })) {

@@ -33,7 +33,9 @@ function showText(task: TaskDescription): string {
     emphasise(terminal, "bold", `asks (${request.id}): ${printable(request.question)}`),
     `answer with:  npx statecard resume ${shellWord(task.taskId)} --answer "…"`,
   ]);
-  const error = task.lastError ? [emphasise(terminal, "red", `${task.lastError.code}: ${printable(task.lastError.message)}`)] : [];
+  const error = task.lastError
+    ? [emphasise(terminal, "red", `${task.lastError.code}: ${printable(task.lastError.message)}`)]
+    : [];
   return [
     `${printable(task.taskId)} · ${task.workflow} v${task.version} · ${task.status} at ${task.step}`,
     `  completed steps: ${task.completedSteps.join(", ") || "none"} · revision ${task.revision} · retries ${task.retryCount}`,
@@ -63,7 +65,9 @@ function tell({ kind, data }: TaskEvent): string {
     case "started":
       return typeof data.message === "string" ? data.message : "without a message";
     case "decision": {
-      const parts = Object.entries(decision).filter(([key]) => key !== "because").map(([key, value]) => `${key} ${typeof value === "string" ? value : JSON.stringify(value)}`);
+      const parts = Object.entries(decision)
+        .filter(([key]) => key !== "because")
+        .map(([key, value]) => `${key} ${typeof value === "string" ? value : JSON.stringify(value)}`);
       const because = typeof decision.because === "string" ? ` (${decision.because})` : "";
       return `${String(data.step)}: ${parts.join("; ") || "nothing"}${because}`;
     }
@@ -74,7 +78,10 @@ function tell({ kind, data }: TaskEvent): string {
     case "error":
       return `${String(data.step)}: ${String(data.code)}: ${String(data.message)}`;
     default:
-      return Object.entries(data).filter(([, value]) => typeof value !== "object").map(([key, value]) => `${key} ${String(value)}`).join(", ");
+      return Object.entries(data)
+        .filter(([, value]) => typeof value !== "object")
+        .map(([key, value]) => `${key} ${String(value)}`)
+        .join(", ");
   }
 }
 
@@ -95,11 +102,26 @@ export async function tasksCommand(options: CommonOptions): Promise<number> {
     if (rows.length === 0) return "No tasks yet. Start one with: npx statecard run GRAPH";
     const cells = rows.map((row): [string, string, string, string] => {
       const { execution, waiting } = row;
-      const stands = waiting.length > 0 ? `waiting for you: ${cut(printable(waiting[0]?.question ?? ""), 60)}` : `${execution.status} at ${execution.step}`;
-      return [printable(cut(row.taskId, 60)), `${execution.workflow} v${execution.version}`, stands, ago(now - row.updatedAt)];
+      const stands =
+        waiting.length > 0
+          ? `waiting for you: ${cut(printable(waiting[0]?.question ?? ""), 60)}`
+          : `${execution.status} at ${execution.step}`;
+      return [
+        printable(cut(row.taskId, 60)),
+        `${execution.workflow} v${execution.version}`,
+        stands,
+        ago(now - row.updatedAt),
+      ];
     });
     const widths = [0, 1, 2].map((column) => Math.max(...cells.map((row) => (row[column] ?? "").length)));
-    return cells.map((row) => row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join("  ").trimEnd()).join("\n");
+    return cells
+      .map((row) =>
+        row
+          .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+          .join("  ")
+          .trimEnd(),
+      )
+      .join("\n");
   });
 }
 
@@ -116,15 +138,26 @@ export async function previewCommand(name: string, options: PreviewOptions): Pro
   const { previews } = await import("../compile/turns.ts");
   const all = await previews(taskId === null ? null : store, workflow, taskId, message);
   const used = all.find((preview) => preview.policy === policy);
-  const json = all.map(({ policy: each, tokens, view }) => ({ policy: each, tokens, default: each === policy, ...(options.show ? { messages: view.messages } : {}) }));
+  const json = all.map(({ policy: each, tokens, view }) => ({
+    policy: each,
+    tokens,
+    default: each === policy,
+    ...(options.show ? { messages: view.messages } : {}),
+  }));
   return print(options, { workflow: workflow.name, taskId, previews: json }, () => {
-    const table = all.map((preview) => `${preview.policy.padEnd(9)} ${count(preview.tokens).padStart(8)}${preview === used ? "   <- used by this graph" : ""}`);
+    const table = all.map(
+      (preview) =>
+        `${preview.policy.padEnd(9)} ${count(preview.tokens).padStart(8)}${preview === used ? "   <- used by this graph" : ""}`,
+    );
     const shown = options.show && used ? showSections(used) : "(--show prints the prompt itself, section by section)";
     return [`policy      tokens`, ...table, shown].join("\n");
   });
 }
 
-async function workflowOrTask(name: string, options: CommonOptions): Promise<{ workflow: AnyWorkflow; taskId: string | null; policy: string }> {
+async function workflowOrTask(
+  name: string,
+  options: CommonOptions,
+): Promise<{ workflow: AnyWorkflow; taskId: string | null; policy: string }> {
   const store = sqliteStore(options.db);
   const { graphOfTask, loadGraph } = await import("./graphs.ts");
   try {
@@ -156,15 +189,25 @@ export async function graphCommand(name: string, options: CommonOptions & { merm
     kind: declared.final ? "final" : declared.run ? "code" : declared.workflow ? "workflow" : "model",
   }));
   const mermaid = options.mermaid ? mermaidOf(workflow) : undefined;
-  return print(options, { workflow: workflow.name, version: workflow.version, initial: workflow.initial, steps, ...(mermaid ? { mermaid } : {}) }, () => {
-    if (mermaid) return mermaid;
-    const rows = steps.map((step) => {
-      const needs = step.requires.length > 0 ? `   needs ${step.requires.join(", ")}` : "";
-      const writes = step.writes.length > 0 ? `   writes ${step.writes.join(", ")}` : "";
-      return `  ${step.name} (${step.kind}) -> ${step.to.join(" | ") || "end"}${needs}${writes}`;
-    });
-    return [`${workflow.name} v${workflow.version}: ${workflow.goal}`, ...rows].join("\n");
-  });
+  return print(
+    options,
+    {
+      workflow: workflow.name,
+      version: workflow.version,
+      initial: workflow.initial,
+      steps,
+      ...(mermaid ? { mermaid } : {}),
+    },
+    () => {
+      if (mermaid) return mermaid;
+      const rows = steps.map((step) => {
+        const needs = step.requires.length > 0 ? `   needs ${step.requires.join(", ")}` : "";
+        const writes = step.writes.length > 0 ? `   writes ${step.writes.join(", ")}` : "";
+        return `  ${step.name} (${step.kind}) -> ${step.to.join(" | ") || "end"}${needs}${writes}`;
+      });
+      return [`${workflow.name} v${workflow.version}: ${workflow.goal}`, ...rows].join("\n");
+    },
+  );
 }
 
 /** The transition table as a Mermaid state diagram. Pure. */

@@ -9,43 +9,70 @@ import { EXIT, exitCodeOf } from "./exit.ts";
 type Action = () => Promise<number>;
 
 function buildProgram(onAction: (action: Action) => void): Program {
-  const { version } = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8")) as { version: string };
+  const { version } = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8")) as {
+    version: string;
+  };
   const program = new Program("statecard");
   program
-    .description("Guarded workflows with explicit state. GRAPH is an id of langgraph.json in this folder, or a file (TypeScript too).")
+    .description(
+      "Guarded workflows with explicit state. GRAPH is an id of langgraph.json in this folder, or a file (TypeScript too).",
+    )
     .version(version)
     .showHelpAfterError("(--help tells what the command takes)")
-    .addHelpText("after", "\nExit codes: 0 finished or shown, 10 waiting for a person, 1 the task failed, 2 usage, 3 refused.\nEnvironment: STATECARD_DB, OPENAI_API_KEY, OPENAI_BASE_URL, OPENAI_MODEL.");
+    .addHelpText(
+      "after",
+      "\nExit codes: 0 finished or shown, 10 waiting for a person, 1 the task failed, 2 usage, 3 refused.\nEnvironment: STATECARD_DB, OPENAI_API_KEY, OPENAI_BASE_URL, OPENAI_MODEL.",
+    );
   const command = (name: string, description: string) =>
-    program.command(name).description(description).option("--db <file>", "the database (STATECARD_DB, else .statecard/tasks.db)").option("--json", "one JSON document on standard output");
+    program
+      .command(name)
+      .description(description)
+      .option("--db <file>", "the database (STATECARD_DB, else .statecard/tasks.db)")
+      .option("--json", "one JSON document on standard output");
 
   command("run <graph>", "start a task and run it to its first pause or its end")
     .option("--task <id>", "the task's id; one is made up otherwise")
     .option("--message <text>", "what the user says first; without it the task asks")
-    .option("--set <field=value>", "set an input field; may be repeated", (value: string, all: string[]) => [...all, value], [] as string[])
+    .option(
+      "--set <field=value>",
+      "set an input field; may be repeated",
+      (value: string, all: string[]) => [...all, value],
+      [] as string[],
+    )
     .option("--chat", "converse until the task ends")
     .addHelpText("after", '\nExample: statecard run ticket --message "network unstable" --set priority=P1')
-    .action((graph: string, options: object) => onAction(async () => (await import("./run.ts")).runCommand(graph, options)));
+    .action((graph: string, options: object) =>
+      onAction(async () => (await import("./run.ts")).runCommand(graph, options)),
+    );
   command("resume <task>", "answer what a task asks, or let it go on after a stop or failure")
     .option("--answer <text>", "the answer to its question")
     .option("--request <id>", "which question, where several are open")
     .option("--graph <graph>", "the task's graph, where langgraph.json does not have it")
     .option("--chat", "converse until the task ends")
     .addHelpText("after", '\nExample: statecard resume ticket-k3f9 --answer "P1"')
-    .action((task: string, options: object) => onAction(async () => (await import("./run.ts")).resumeCommand(task, options)));
-  command("show <task>", "where a task stands")
-    .action((task: string, options: object) => onAction(async () => (await import("./look.ts")).showCommand(task, options)));
-  command("history <task>", "what happened to a task, line by line")
-    .action((task: string, options: object) => onAction(async () => (await import("./look.ts")).historyCommand(task, options)));
-  command("tasks", "all tasks of the database, the latest changed first")
-    .action((options: object) => onAction(async () => (await import("./look.ts")).tasksCommand(options)));
+    .action((task: string, options: object) =>
+      onAction(async () => (await import("./run.ts")).resumeCommand(task, options)),
+    );
+  command("show <task>", "where a task stands").action((task: string, options: object) =>
+    onAction(async () => (await import("./look.ts")).showCommand(task, options)),
+  );
+  command("history <task>", "what happened to a task, line by line").action((task: string, options: object) =>
+    onAction(async () => (await import("./look.ts")).historyCommand(task, options)),
+  );
+  command("tasks", "all tasks of the database, the latest changed first").action((options: object) =>
+    onAction(async () => (await import("./look.ts")).tasksCommand(options)),
+  );
   command("preview <graph|task>", "what the model would be sent, under each policy, without a key")
     .option("--message <text>", "what the user would say next")
     .option("--show", "print the prompt itself")
-    .action((name: string, options: object) => onAction(async () => (await import("./look.ts")).previewCommand(name, options)));
+    .action((name: string, options: object) =>
+      onAction(async () => (await import("./look.ts")).previewCommand(name, options)),
+    );
   command("graph <graph>", "a workflow's transition table")
     .option("--mermaid", "as a Mermaid state diagram")
-    .action((graph: string, options: object) => onAction(async () => (await import("./look.ts")).graphCommand(graph, options)));
+    .action((graph: string, options: object) =>
+      onAction(async () => (await import("./look.ts")).graphCommand(graph, options)),
+    );
   return program;
 }
 
@@ -81,7 +108,9 @@ function reportError(error: unknown, json: boolean): number {
 }
 
 function printJsonError(error: unknown): void {
-  const known = isWorkflowError(error) ? { code: error.code, message: redact(error.message), details: error.details } : { code: "UNEXPECTED", message: describeError(error), details: {} };
+  const known = isWorkflowError(error)
+    ? { code: error.code, message: redact(error.message), details: error.details }
+    : { code: "UNEXPECTED", message: describeError(error), details: {} };
   process.stdout.write(`${JSON.stringify({ error: known }, null, 2)}\n`);
 }
 

@@ -1,16 +1,16 @@
 import { randomInt } from "node:crypto";
 import { Command } from "@langchain/langgraph";
-import { describeTask, type TaskDescription } from "../compile/describe.ts";
+import { describeTask } from "../compile/describe.ts";
 import type { TaskStore } from "../compile/store.ts";
-import { turnTokens } from "../compile/turns.ts";
 import type { WorkflowGraph } from "../compile/workflow-graph.ts";
 import { WorkflowError } from "../errors.ts";
 import { sqliteStore } from "../storage/sqlite/sqlite.ts";
 import { chat } from "./chat.ts";
 import { exitCodeOfStatus, usage } from "./exit.ts";
 import { graphOfTask, loadGraph } from "./graphs.ts";
-import { isOffline, runInterruptibly } from "./interruptible.ts";
-import { count, detectTerminal, emphasise, fieldTable, printable, progressLine, shellWord, type Terminal } from "./terminal.ts";
+import { runInterruptibly } from "./interruptible.ts";
+import { printOutcome } from "./outcome.ts";
+import { detectTerminal } from "./terminal.ts";
 
 export interface CommonOptions {
   readonly db?: string;
@@ -34,14 +34,16 @@ export async function runCommand(name: string, options: RunCommandOptions): Prom
   const store = sqliteStore(options.db);
   const graph = await loadGraph(name, store);
   const taskId = options.task ?? newTaskId(graph.runtime.workflow.name);
-  const input = { ...readSettings(options.set ?? [], graph), ...(options.message === undefined ? {} : { message: options.message }) };
+  const input = {
+    ...readSettings(options.set ?? [], graph),
+    ...(options.message === undefined ? {} : { message: options.message }),
+  };
   if (options.chat) {
     if (options.json) throw usage("--chat converses with a person and --json with a program; choose one");
     return chat({ graph, store, taskId, start: { input, source: name } });
   }
-  const before = Date.now();
   await runInterruptibly(graph, taskId, input, name);
-  return report(graph, store, taskId, options, before);
+  return report(graph, store, taskId, options);
 }
 
 /** `statecard resume`: records an answer where one is given, and lets the task go on. */
@@ -49,25 +51,37 @@ export async function resumeCommand(taskId: string, options: ResumeCommandOption
   const store = sqliteStore(options.db);
   const task = await describeTask(store, taskId);
   const graph = await graphOfTask(store, taskId, task.workflow, options.graph);
-  if (options.request !== undefined && options.answer === undefined) throw usage("--request names what --answer answers; give both");
-  const before = Date.now();
+  if (options.request !== undefined && options.answer === undefined)
+    throw usage("--request names what --answer answers; give both");
   if (options.answer !== undefined) {
     const resume = options.request === undefined ? options.answer : { [options.request]: options.answer };
     if (!task.waiting && task.status !== "completed" && task.status !== "failed") {
-      throw new WorkflowError("TASK_NOT_WAITING", `task ${taskId} asks nothing now (it is ${task.status} at ${task.step}); resume it without --answer to let it go on`, { details: { taskId } });
+      throw new WorkflowError(
+        "TASK_NOT_WAITING",
+        `task ${taskId} asks nothing now (it is ${task.status} at ${task.step}); resume it without --answer to let it go on`,
+        { details: { taskId } },
+      );
     }
     if (options.request !== undefined && !task.waiting?.some((request) => request.id === options.request)) {
       const open = task.waiting?.map((request) => request.id).join(", ") || "nothing";
-      throw new WorkflowError("STALE_RESUME", `request ${options.request} of task ${taskId} is not open; open now: ${open}`, { details: { taskId } });
+      throw new WorkflowError(
+        "STALE_RESUME",
+        `request ${options.request} of task ${taskId} is not open; open now: ${open}`,
+        { details: { taskId } },
+      );
     }
     await runInterruptibly(graph, taskId, new Command({ resume }), null);
   } else if (task.status === "completed") {
-    throw new WorkflowError("TASK_FINISHED", `task ${taskId} was completed; there is nothing to resume; start a new one with: statecard run ${task.workflow}`, { details: { taskId } });
+    throw new WorkflowError(
+      "TASK_FINISHED",
+      `task ${taskId} was completed; there is nothing to resume; start a new one with: statecard run ${task.workflow}`,
+      { details: { taskId } },
+    );
   } else if (!task.waiting) {
     await runInterruptibly(graph, taskId, null, null);
   }
   if (options.chat) return chat({ graph, store, taskId, start: null });
-  return report(graph, store, taskId, options, before);
+  return report(graph, store, taskId, options);
 }
 
 /** A readable id that is not taken: the workflow's name and 36^6 possibilities. */
@@ -98,40 +112,9 @@ function parseJson(text: string): unknown {
   }
 }
 
-async function report(graph: WorkflowGraph, store: TaskStore, taskId: string, options: CommonOptions, _since: number): Promise<number> {
+async function report(graph: WorkflowGraph, store: TaskStore, taskId: string, options: CommonOptions): Promise<number> {
   const task = await describeTask(store, taskId);
   if (options.json) process.stdout.write(`${JSON.stringify(task, null, 2)}\n`);
   else await printOutcome(detectTerminal(), graph, store, task);
   return exitCodeOfStatus(task.status);
-}
-
-/** Where a task stands after a run, for people: progress, fields, and how to go on. */
-export async function printOutcome(terminal: Terminal, graph: WorkflowGraph, store: TaskStore, task: TaskDescription): Promise<void> {
-  const { workflow } = graph.runtime;
-  const lines = [`${task.taskId} · ${workflow.name} v${task.version}${isOffline(graph) ? " · offline rules" : ""}`];
-  lines.push(`  ${progressLine(terminal, workflow, task)}`);
-  const table = fieldTable(terminal, workflow, task, {});
-  if (table) lines.push(table);
-  if (task.waiting) {
-    for (const request of task.waiting) lines.push(emphasise(terminal, "bold", printable(request.question)));
-    lines.push(`Waiting for an answer. Go on with:  npx statecard resume ${shellWord(task.taskId)} --answer "…"`);
-  } else if (task.status === "completed") {
-    lines.push(await closingLine(graph, store, task));
-  } else if (task.lastError) {
-    lines.push(emphasise(terminal, "red", `${task.lastError.code}: ${printable(task.lastError.message)}`));
-    lines.push(`Failed at ${task.step}. Try again with:  npx statecard resume ${shellWord(task.taskId)}`);
-  } else {
-    lines.push(`Stopped at ${task.step}. Go on with:  npx statecard resume ${shellWord(task.taskId)}`);
-  }
-  process.stdout.write(`${lines.join("\n")}\n`);
-}
-
-/** The last line of a finished task: decisions, refusals, and what the model read. */
-export async function closingLine(graph: WorkflowGraph, store: TaskStore, task: TaskDescription): Promise<string> {
-  const head = await store.head(task.taskId);
-  const decisions = head?.execution.decisions ?? 0;
-  const turns = await turnTokens(store, graph.runtime.workflow, graph.runtime.view, task.taskId);
-  const sum = (pick: (turn: (typeof turns)[number]) => number) => count(turns.reduce((total, turn) => total + pick(turn), 0));
-  const tokens = turns.length === decisions && decisions > 0 ? ` Model input ${sum((turn) => turn.seen)} tokens; as one conversation ${sum((turn) => turn.wholeConversation)}.` : "";
-  return `Done in ${decisions} decisions, ${head?.execution.refused ?? 0} refused.${tokens}`;
 }

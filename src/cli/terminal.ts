@@ -14,7 +14,10 @@ export interface Terminal {
 export function detectTerminal(output: NodeJS.WriteStream = process.stdout, environment = process.env): Terminal {
   const isTerminal = output.isTTY && environment.TERM !== "dumb";
   const locale = environment.LC_ALL || environment.LC_CTYPE || environment.LANG || "";
-  return { colour: isTerminal && !environment.NO_COLOR, unicode: isTerminal && (/utf-?8/i.test(locale) || process.platform === "win32") };
+  return {
+    colour: isTerminal && !environment.NO_COLOR,
+    unicode: isTerminal && (/utf-?8/i.test(locale) || process.platform === "win32"),
+  };
 }
 
 function paint(terminal: Terminal, style: "green" | "cyan" | "dim" | "bold" | "yellow" | "red", text: string): string {
@@ -22,18 +25,31 @@ function paint(terminal: Terminal, style: "green" | "cyan" | "dim" | "bold" | "y
 }
 
 /** One line: every step with a mark for done, current, or to come. */
-export function progressLine(terminal: Terminal, workflow: AnyWorkflow, task: Pick<TaskDescription, "step" | "completedSteps" | "status">): string {
-  const marks = terminal.unicode ? { done: "✔ ", here: "● ", ahead: "○ ", arrow: " → " } : { done: "[x] ", here: "[*] ", ahead: "[ ] ", arrow: " -> " };
+export function progressLine(
+  terminal: Terminal,
+  workflow: AnyWorkflow,
+  task: Pick<TaskDescription, "step" | "completedSteps" | "status">,
+): string {
+  const marks = terminal.unicode
+    ? { done: "✔ ", here: "● ", ahead: "○ ", arrow: " → " }
+    : { done: "[x] ", here: "[*] ", ahead: "[ ] ", arrow: " -> " };
   return Object.keys(workflow.steps)
     .map((name) => {
       if (name === task.step) return paint(terminal, "cyan", marks.here + name);
-      return task.completedSteps.includes(name) ? paint(terminal, "green", marks.done + name) : paint(terminal, "dim", marks.ahead + name);
+      return task.completedSteps.includes(name)
+        ? paint(terminal, "green", marks.done + name)
+        : paint(terminal, "dim", marks.ahead + name);
     })
     .join(marks.arrow);
 }
 
 /** The fields with their values; what has changed since `before`, and what is needed to go on. */
-export function fieldTable(terminal: Terminal, workflow: AnyWorkflow, task: Pick<TaskDescription, "step" | "state">, before: Readonly<Record<string, unknown>>): string {
+export function fieldTable(
+  terminal: Terminal,
+  workflow: AnyWorkflow,
+  task: Pick<TaskDescription, "step" | "state">,
+  before: Readonly<Record<string, unknown>>,
+): string {
   const needed = new Map<string, string>();
   for (const { to, closed } of moves(workflow, task.step, task.state)) {
     for (const field of closed?.fields ?? []) needed.set(field, to);
@@ -45,7 +61,11 @@ export function fieldTable(terminal: Terminal, workflow: AnyWorkflow, task: Pick
       const value = task.state[name];
       const text = hasValue(value) ? printable(typeof value === "string" ? value : JSON.stringify(value)) : "-";
       const changed = JSON.stringify(value ?? null) !== JSON.stringify(before[name] ?? null);
-      const note = hasValue(value) ? (changed ? paint(terminal, "green", "new") : "") : paint(terminal, "yellow", `needed before ${needed.get(name)}`);
+      const note = hasValue(value)
+        ? changed
+          ? paint(terminal, "green", "new")
+          : ""
+        : paint(terminal, "yellow", `needed before ${needed.get(name)}`);
       return `  ${name.padEnd(width)}  ${cut(text, 70).padEnd(24)}  ${note}`.trimEnd();
     })
     .join("\n");

@@ -117,7 +117,7 @@ function childOutcome(
   }
   let result: Decision;
   try {
-    result = (declared.output?.(child) ?? {}) as Decision;
+    result = declared.output?.(child) ?? {};
   } catch (error) {
     const said = shorten(error instanceof Error ? error.message : String(error));
     throw new WorkflowError("STEP_FAILED", `output of step ${step} threw: ${said}`, { cause: error });

@@ -9,23 +9,39 @@ import type { AnyWorkflow } from "../workflow/define.ts";
  *
  * @throws ILLEGAL_STATE or INVALID_UPDATE, naming the field.
  */
-export function checkEdit(workflow: AnyWorkflow, base: Readonly<Record<string, unknown>>, update: { values?: unknown; asNode?: string }): void {
+export function checkEdit(
+  workflow: AnyWorkflow,
+  base: Readonly<Record<string, unknown>>,
+  update: { values?: unknown; asNode?: string },
+): void {
   const { values, asNode } = update;
   if (asNode !== undefined && !Object.hasOwn(workflow.steps, asNode) && asNode !== "act") {
-    throw new WorkflowError("ILLEGAL_STATE", `an update as node "${asNode}" would go around the transition table; leave asNode out`);
+    throw new WorkflowError(
+      "ILLEGAL_STATE",
+      `an update as node "${asNode}" would go around the transition table; leave asNode out`,
+    );
   }
   if (!isPlainObject(values)) {
-    throw new WorkflowError("ILLEGAL_STATE", "an update without values would only move the task; values is an object of fields");
+    throw new WorkflowError(
+      "ILLEGAL_STATE",
+      "an update without values would only move the task; values is an object of fields",
+    );
   }
   for (const [name, value] of Object.entries(values)) {
     if (name === "execution" || name === "message") {
-      throw new WorkflowError("ILLEGAL_STATE", `"${name}" belongs to the runtime; only the declared fields can be changed`, { details: { field: name } });
+      throw new WorkflowError(
+        "ILLEGAL_STATE",
+        `"${name}" belongs to the runtime; only the declared fields can be changed`,
+        { details: { field: name } },
+      );
     }
     const field = Object.hasOwn(workflow.state, name) ? workflow.state[name] : undefined;
-    const invalid = (reason: string) => new WorkflowError("INVALID_UPDATE", `"${name}": ${reason}`, { details: { field: name } });
+    const invalid = (reason: string) =>
+      new WorkflowError("INVALID_UPDATE", `"${name}": ${reason}`, { details: { field: name } });
     if (!field) throw invalid(`there is no such field; the fields are: ${Object.keys(workflow.state).join(", ")}`);
     const current = base[name] ?? null;
-    if (field.rules.writeOnce && current !== null && !jsonEqual(current, value)) throw invalid("it already has its value and never changes again");
+    if (field.rules.writeOnce && current !== null && !jsonEqual(current, value))
+      throw invalid("it already has its value and never changes again");
     if (value === null) continue;
     const checked = field.check(value);
     if (!checked.ok) throw invalid(checked.reason);

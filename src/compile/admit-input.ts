@@ -34,7 +34,10 @@ export interface Situation {
 export function admitInput(workflow: AnyWorkflow, input: unknown, situation: Situation): Admitted {
   const { taskId, head, open } = situation;
   if (head && head.execution.workflow !== workflow.name) {
-    throw new WorkflowError("WRONG_WORKFLOW", `task ${taskId} belongs to workflow "${head.execution.workflow}", not to "${workflow.name}"`);
+    throw new WorkflowError(
+      "WRONG_WORKFLOW",
+      `task ${taskId} belongs to workflow "${head.execution.workflow}", not to "${workflow.name}"`,
+    );
   }
   if (input === null || input === undefined) {
     if (!head) throw unknownTask(taskId);
@@ -43,34 +46,54 @@ export function admitInput(workflow: AnyWorkflow, input: unknown, situation: Sit
   const checked = checkInput(workflow, input);
   if (!head) return { kind: "start", input: checked };
   if (situation.startedWithThis) {
-    throw new WorkflowError("TASK_STARTED", `task ${taskId} was started with this very input; resume it, or start another task`, { details: { taskId } });
+    throw new WorkflowError(
+      "TASK_STARTED",
+      `task ${taskId} was started with this very input; resume it, or start another task`,
+      { details: { taskId } },
+    );
   }
   if (isFinished(workflow, head.execution)) throw taskFinished(taskId, head);
   const [only] = open;
   if (!only) {
-    throw new WorkflowError("TASK_UNFINISHED", `task ${taskId} stopped in the middle and takes no new input; wake it (resume without an answer) to let it go on`, { details: { taskId } });
+    throw new WorkflowError(
+      "TASK_UNFINISHED",
+      `task ${taskId} stopped in the middle and takes no new input; wake it (resume without an answer) to let it go on`,
+      { details: { taskId } },
+    );
   }
   if (open.length === 1 && typeof checked.message === "string" && Object.keys(checked).length === 1) {
     return { kind: "answer", request: only, text: checked.message };
   }
   const ids = open.map((request) => request.id).join(", ");
-  throw new WorkflowError("TASK_WAITING", `task ${taskId} waits for ${ids}; answer by id`, { details: { taskId, open } });
+  throw new WorkflowError("TASK_WAITING", `task ${taskId} waits for ${ids}; answer by id`, {
+    details: { taskId, open },
+  });
 }
 
 export function unknownTask(taskId: string): WorkflowError {
-  return new WorkflowError("UNKNOWN_TASK", `there is no task ${shorten(taskId, 100)}; start it with a message, or list the tasks there are`, { details: { taskId } });
+  return new WorkflowError(
+    "UNKNOWN_TASK",
+    `there is no task ${shorten(taskId, 100)}; start it with a message, or list the tasks there are`,
+    { details: { taskId } },
+  );
 }
 
 export function taskFinished(taskId: string, head: TaskHead): WorkflowError {
   const { status, lastError } = head.execution;
-  const how = status === "failed" ? `failed (${lastError?.code ?? "unknown"}); resume it without an answer to try again` : "was completed; it takes no more answers; start a new one";
+  const how =
+    status === "failed"
+      ? `failed (${lastError?.code ?? "unknown"}); resume it without an answer to try again`
+      : "was completed; it takes no more answers; start a new one";
   return new WorkflowError("TASK_FINISHED", `task ${taskId} ${how}`, { details: { taskId, status } });
 }
 
 /** An input's message and fields, checked as a patch to an empty state. */
 function checkInput(workflow: AnyWorkflow, input: unknown): Readonly<Record<string, unknown>> {
   if (!isPlainObject(input)) {
-    throw new WorkflowError("INVALID_INPUT", `the input of workflow "${workflow.name}" is an object such as {message: "…"}, not ${shorten(JSON.stringify(input) ?? typeof input, 60)}`);
+    throw new WorkflowError(
+      "INVALID_INPUT",
+      `the input of workflow "${workflow.name}" is an object such as {message: "…"}, not ${shorten(JSON.stringify(input) ?? typeof input, 60)}`,
+    );
   }
   const { message, ...fields } = input;
   const checked: Record<string, unknown> = {};
@@ -82,9 +105,13 @@ function checkInput(workflow: AnyWorkflow, input: unknown): Readonly<Record<stri
   const patched = applyPatch(workflow.state, emptyState(workflow.state), { patch: fields }, writer, workflow.checks);
   if (!patched.ok) {
     const settable = workflow.input.join(", ") || "none";
-    throw new WorkflowError("INVALID_INPUT", `${patched.refusal.reason}; fields that can be set at the start: ${settable}`, {
-      details: { ...patched.refusal, settable: workflow.input },
-    });
+    throw new WorkflowError(
+      "INVALID_INPUT",
+      `${patched.refusal.reason}; fields that can be set at the start: ${settable}`,
+      {
+        details: { ...patched.refusal, settable: workflow.input },
+      },
+    );
   }
   return { ...checked, ...patched.changes };
 }

@@ -10,7 +10,10 @@ import type { AnyWorkflow, Snapshot } from "../workflow/define.ts";
  */
 export function channelsOf(workflow: AnyWorkflow) {
   const fields = Object.fromEntries(
-    Object.entries(workflow.state).map(([name, field]) => [name, field.schema.nullable().default(null).describe(field.rules.description)]),
+    Object.entries(workflow.state).map(([name, field]) => [
+      name,
+      field.schema.nullable().default(null).describe(field.rules.description),
+    ]),
   );
   const message = z.string().nullish().default(null).describe("what the user says");
   const start = newExecution(workflow);

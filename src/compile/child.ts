@@ -5,7 +5,12 @@ import type { State } from "../state/fields.ts";
 /** Where a child workflow's task stands after it was run as far as it goes. */
 export type ChildStanding =
   | { readonly kind: "waiting"; readonly requests: readonly Request[] }
-  | { readonly kind: "ended"; readonly status: "completed" | "failed"; readonly state: State; readonly error: string | null };
+  | {
+      readonly kind: "ended";
+      readonly status: "completed" | "failed";
+      readonly state: State;
+      readonly error: string | null;
+    };
 
 /** Runs a workflow that is a step of another, as a task of its own. */
 export interface ChildRunner {

@@ -1,5 +1,13 @@
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
-import { Command, END, INTERRUPT, MemorySaver, START, StateGraph, type LangGraphRunnableConfig } from "@langchain/langgraph";
+import {
+  Command,
+  END,
+  INTERRUPT,
+  MemorySaver,
+  START,
+  StateGraph,
+  type LangGraphRunnableConfig,
+} from "@langchain/langgraph";
 import type { BaseCheckpointSaver } from "@langchain/langgraph-checkpoint";
 import type { OutputMode } from "../decision/chat.ts";
 import { WorkflowError } from "../errors.ts";
@@ -81,8 +89,15 @@ export function compileAny(workflow: AnyWorkflow, options: CompileOptions): Work
 }
 
 interface DynamicBuilder {
-  addNode(name: string, body: (values: ChannelValues, config: LangGraphRunnableConfig) => Promise<Record<string, unknown>>): void;
-  addConditionalEdges(from: string, route: (values: ChannelValues) => string, paths: Readonly<Record<string, string>>): void;
+  addNode(
+    name: string,
+    body: (values: ChannelValues, config: LangGraphRunnableConfig) => Promise<Record<string, unknown>>,
+  ): void;
+  addConditionalEdges(
+    from: string,
+    route: (values: ChannelValues) => string,
+    paths: Readonly<Record<string, string>>,
+  ): void;
   addEdge(from: string, to: string): void;
   compile(options: object): object;
 }
@@ -100,11 +115,17 @@ function pathMap(workflow: AnyWorkflow, steps: readonly string[]): Record<string
 
 function runtimeOf(workflow: AnyWorkflow, options: CompileOptions): Runtime {
   if (options.store && options.checkpointer) {
-    throw new WorkflowError("INVALID_OPTIONS", "pass a store or a checkpointer, not both: a store brings its own checkpointer");
+    throw new WorkflowError(
+      "INVALID_OPTIONS",
+      "pass a store or a checkpointer, not both: a store brings its own checkpointer",
+    );
   }
   const view: ViewOptions = { ...DEFAULT_VIEW, ...options.view };
   if (!POLICIES.includes(view.policy)) {
-    throw new WorkflowError("INVALID_OPTIONS", `unknown view policy "${view.policy}"; there are: ${POLICIES.join(", ")}`);
+    throw new WorkflowError(
+      "INVALID_OPTIONS",
+      `unknown view policy "${view.policy}"; there are: ${POLICIES.join(", ")}`,
+    );
   }
   if (!Number.isInteger(view.rawMessages) || view.rawMessages < 0) {
     throw new WorkflowError("INVALID_OPTIONS", "view.rawMessages must be a whole number from 0");
@@ -140,7 +161,7 @@ function childRunner(graph: WorkflowGraph, step: string): ChildRunner {
       const head = await store.head(taskId);
       const waiting = (await openRequests(store, taskId, head)).length > 0;
       const own = { configurable: { thread_id: taskId }, signal: config.signal, callbacks: config.callbacks };
-      if (!head) await graph.invoke(input as never, own as never);
+      if (!head) await graph.invoke(input, own as never);
       else if (!waiting && dueNode(workflow, head.execution) !== END_OF_TASK) await graph.invoke(null, own as never);
       const now = await store.head(taskId);
       if (!now) throw new WorkflowError("STEP_FAILED", `workflow ${workflow.name} in step ${step} did not start`);
@@ -149,7 +170,12 @@ function childRunner(graph: WorkflowGraph, step: string): ChildRunner {
       const { execution } = now;
       const values = (await graph.getState({ configurable: { thread_id: taskId } })).values as ChannelValues;
       const status = execution.status === "completed" ? "completed" : "failed";
-      return { kind: "ended", status, state: snapshotOf(workflow, values).state, error: execution.lastError?.message ?? null };
+      return {
+        kind: "ended",
+        status,
+        state: snapshotOf(workflow, values).state,
+        error: execution.lastError?.message ?? null,
+      };
     },
   };
 }
@@ -166,7 +192,11 @@ export function answer<F extends Fields>(paused: WorkflowResult<F>, reply: strin
   const [only] = open;
   if (!only) throw new WorkflowError("TASK_NOT_WAITING", "this result waits for nothing; read the task again");
   if (open.length > 1) {
-    throw new WorkflowError("AMBIGUOUS_REPLY", `${open.length} requests are open; answer by id: new Command({ resume: { [id]: reply } })`, { details: { open } });
+    throw new WorkflowError(
+      "AMBIGUOUS_REPLY",
+      `${open.length} requests are open; answer by id: new Command({ resume: { [id]: reply } })`,
+      { details: { open } },
+    );
   }
   return new Command({ resume: { [NAMED_REPLIES]: [{ id: only.id, shown: only.digest, reply }] } });
 }

@@ -60,7 +60,9 @@ function trueStatus(execution: Execution, open: readonly Request[], error: TaskE
 /** An error that ended the latest run before it could commit anything; the task can be resumed. */
 async function errorSince(store: TaskStore, taskId: string, execution: Execution): Promise<TaskError | null> {
   if (execution.status === "completed") return null;
-  const latest = (await store.events(taskId)).findLast((event) => event.kind !== "refused" && event.kind !== "answered");
+  const latest = (await store.events(taskId)).findLast(
+    (event) => event.kind !== "refused" && event.kind !== "answered",
+  );
   if (latest?.kind !== "error" || latest.revision !== execution.revision) return null;
   const { code, message, step } = latest.data;
   return { code: String(code), message: String(message), step: String(step) };

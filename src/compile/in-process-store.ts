@@ -53,7 +53,11 @@ export class InProcessStore implements TaskStore {
   async acquire(taskId: string): Promise<Lease> {
     const memory = this.of(taskId);
     if (memory.held) {
-      throw new WorkflowError("TASK_BUSY", `task ${taskId} is being run in this process; wait until it pauses or ends`, { retryable: true });
+      throw new WorkflowError(
+        "TASK_BUSY",
+        `task ${taskId} is being run in this process; wait until it pauses or ends`,
+        { retryable: true },
+      );
     }
     memory.held = "running";
     memory.token++;
@@ -164,12 +168,24 @@ export class InProcessStore implements TaskStore {
 /** Refuses an answer to a request that is unknown, was answered, or is not what was shown. */
 export function checkAnswerable(taskId: string, id: string, row: RequestRow | null, shown: string | undefined): void {
   if (!row) {
-    throw new WorkflowError("UNKNOWN_REQUEST", `task ${taskId} has no request ${id}; read the task again to see what it asks`, { details: { taskId, id } });
+    throw new WorkflowError(
+      "UNKNOWN_REQUEST",
+      `task ${taskId} has no request ${id}; read the task again to see what it asks`,
+      { details: { taskId, id } },
+    );
   }
   if (shown !== undefined && shown !== row.request.digest) {
-    throw new WorkflowError("STALE_RESUME", `request ${id} of task ${taskId} is not what was shown; read the task again`, { details: { taskId, id } });
+    throw new WorkflowError(
+      "STALE_RESUME",
+      `request ${id} of task ${taskId} is not what was shown; read the task again`,
+      { details: { taskId, id } },
+    );
   }
   if (row.answer !== null) {
-    throw new WorkflowError("STALE_RESUME", `request ${id} of task ${taskId} was already answered; read the task again to see what it asks now`, { details: { taskId, id } });
+    throw new WorkflowError(
+      "STALE_RESUME",
+      `request ${id} of task ${taskId} was already answered; read the task again to see what it asks now`,
+      { details: { taskId, id } },
+    );
   }
 }

@@ -39,7 +39,10 @@ export async function* runNested(nested: NestedRun): AsyncGenerator<unknown> {
     return;
   }
   if (!outer.__pregel_checkpointer) {
-    throw new WorkflowError("MISSING_CHECKPOINTER", "a workflow inside another graph can pause, so that graph needs a checkpointer: compile it with one");
+    throw new WorkflowError(
+      "MISSING_CHECKPOINTER",
+      "a workflow inside another graph can pause, so that graph needs a checkpointer: compile it with one",
+    );
   }
   const { runtime } = nested;
   const parent = new ParentPauses(runtime, taskId, nested.options);
@@ -72,7 +75,9 @@ function nestedTaskId(outer: Configurable, explicit: boolean): string {
 
 /** The parent's configurable without what ties a run to the parent's loop, but with its stream. */
 function innerConfig(outer: Configurable, explicit: boolean): Record<string, unknown> {
-  const keep = Object.entries(outer).filter(([key]) => !key.startsWith("__pregel") && !key.startsWith("checkpoint_") && key !== OWN_TASK);
+  const keep = Object.entries(outer).filter(
+    ([key]) => !key.startsWith("__pregel") && !key.startsWith("checkpoint_") && key !== OWN_TASK,
+  );
   const configurable: Record<string, unknown> = Object.fromEntries(keep);
   const stream = outer.__pregel_stream as { modes: unknown; push: (chunk: StreamChunk) => void } | undefined;
   if (stream && !explicit) {
@@ -95,11 +100,18 @@ function holdsInterrupt(chunk: unknown): boolean {
 }
 
 /** Runs a generator outside the parent's ambient config, or LangGraph would take it for part of the parent. */
-async function* withoutParent(generator: AsyncGenerator<unknown>, options: RunOptions & Readonly<Record<string, unknown>>): AsyncGenerator<unknown> {
+async function* withoutParent(
+  generator: AsyncGenerator<unknown>,
+  options: RunOptions & Readonly<Record<string, unknown>>,
+): AsyncGenerator<unknown> {
   const bare = { callbacks: options.callbacks, tags: options.tags, metadata: options.metadata, configurable: {} };
   try {
     for (;;) {
-      const next: Promise<IteratorResult<unknown>> = AsyncLocalStorageProviderSingleton.runWithConfig(bare, () => generator.next(), true);
+      const next: Promise<IteratorResult<unknown>> = AsyncLocalStorageProviderSingleton.runWithConfig(
+        bare,
+        () => generator.next(),
+        true,
+      );
       const result = await next;
       if (result.done) return;
       yield result.value;
@@ -165,7 +177,9 @@ class ParentPauses {
   /** Marks the parent's resume value as taken, else a bare wake-up would give it to the next pause too. */
   private async markUsed(): Promise<void> {
     const outer: Configurable = this.options.configurable ?? {};
-    const saver = outer.__pregel_checkpointer as { putWrites?: (config: object, writes: unknown[], task: string) => Promise<void> } | undefined;
+    const saver = outer.__pregel_checkpointer as
+      | { putWrites?: (config: object, writes: unknown[], task: string) => Promise<void> }
+      | undefined;
     const namespace = String(outer.checkpoint_ns).split("|").slice(0, -1).join("|");
     const map = (outer.checkpoint_map ?? {}) as Readonly<Record<string, unknown>>;
     const configurable = { thread_id: outer.thread_id, checkpoint_ns: namespace, checkpoint_id: map[namespace] };

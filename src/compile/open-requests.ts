@@ -6,7 +6,11 @@ import { questionRequest } from "../people/requests.ts";
  * The requests of a task that wait for an answer now: those of its pending decision on its present
  * branch. A task is waiting exactly when there are some, whatever its stored status says.
  */
-export async function openRequests(store: TaskStore, taskId: string, head: TaskHead | null): Promise<readonly Request[]> {
+export async function openRequests(
+  store: TaskStore,
+  taskId: string,
+  head: TaskHead | null,
+): Promise<readonly Request[]> {
   const pending = head?.execution.pending;
   if (!head || !pending) return [];
   if (pending.kind === "question") {

@@ -20,11 +20,16 @@ export interface RunOptions {
 }
 
 /** The requests that people were shown: the list inside the stored interrupt; without one, what is open. */
-export async function shownRequests(runtime: Runtime, taskId: string): Promise<{ requests: readonly Request[]; interruptId?: string }> {
+export async function shownRequests(
+  runtime: Runtime,
+  taskId: string,
+): Promise<{ requests: readonly Request[]; interruptId?: string }> {
   const { store } = runtime;
   const tuple = await store.checkpointer.getTuple({ configurable: { thread_id: taskId, checkpoint_ns: "" } });
   const written = tuple?.pendingWrites?.find((write) => write[1] === INTERRUPT)?.[2];
-  const first = (Array.isArray(written) ? written[0] : written) as { id?: string; value?: { requests?: Request[] } } | undefined;
+  const first = (Array.isArray(written) ? written[0] : written) as
+    | { id?: string; value?: { requests?: Request[] } }
+    | undefined;
   if (first?.value?.requests) {
     return { requests: first.value.requests, ...(first.id === undefined ? {} : { interruptId: first.id }) };
   }
@@ -50,15 +55,21 @@ async function recordReplies(runtime: Runtime, taskId: string, resume: unknown, 
       const known = await store.request(taskId, reply.id);
       const code = known || isOlder(reply.id, head.execution.decisions) ? "STALE_RESUME" : "UNKNOWN_REQUEST";
       const now = open.map((request) => request.id).join(", ") || "nothing";
-      throw new WorkflowError(code, `request ${reply.id} of task ${taskId} is not open${code === "STALE_RESUME" ? " any more" : ""}; open now: ${now}`, {
-        details: { taskId, id: reply.id, open },
-      });
+      throw new WorkflowError(
+        code,
+        `request ${reply.id} of task ${taskId} is not open${code === "STALE_RESUME" ? " any more" : ""}; open now: ${now}`,
+        {
+          details: { taskId, id: reply.id, open },
+        },
+      );
     }
     const owner = await store.answer(taskId, reply.id, reply.answer, who, reply.shown);
     mustWake ||= owner !== "running";
   }
   if (!mustWake) {
-    throw new WorkflowError("TASK_BUSY", `the answer is recorded; the process that runs task ${taskId} will use it`, { details: { taskId, recorded: true } });
+    throw new WorkflowError("TASK_BUSY", `the answer is recorded; the process that runs task ${taskId} will use it`, {
+      details: { taskId, recorded: true },
+    });
   }
 }
 
@@ -106,7 +117,7 @@ export async function* runTask(task: RunTask): AsyncGenerator<unknown> {
   const who = String(task.options.configurable?.statecard_user ?? "local");
   let answered = false;
   if (isCommand(input)) {
-    await recordReplies(runtime, taskId, resumeOf(input as unknown as { goto?: unknown; update?: unknown; resume?: unknown }), who);
+    await recordReplies(runtime, taskId, resumeOf(input), who);
     input = null;
     answered = true;
   }
@@ -128,19 +139,32 @@ export async function* runTask(task: RunTask): AsyncGenerator<unknown> {
 }
 
 function resumeOf(command: { goto?: unknown; update?: unknown; resume?: unknown }): unknown {
-  const goesAround = (Array.isArray(command.goto) ? command.goto.length > 0 : Boolean(command.goto)) || Boolean(command.update);
+  const goesAround =
+    (Array.isArray(command.goto) ? command.goto.length > 0 : Boolean(command.goto)) || Boolean(command.update);
   if (goesAround) {
-    throw new WorkflowError("ILLEGAL_COMMAND", "Command goto and update would go around the transition table; only resume is taken");
+    throw new WorkflowError(
+      "ILLEGAL_COMMAND",
+      "Command goto and update would go around the transition table; only resume is taken",
+    );
   }
-  if (command.resume === undefined) throw new WorkflowError("ILLEGAL_COMMAND", "the Command is empty; only resume is taken");
+  if (command.resume === undefined)
+    throw new WorkflowError("ILLEGAL_COMMAND", "the Command is empty; only resume is taken");
   return command.resume;
 }
 
-async function admitUnderLease(runtime: Runtime, taskId: string, input: unknown, who: string, lease: Lease, task: RunTask): Promise<Admitted> {
+async function admitUnderLease(
+  runtime: Runtime,
+  taskId: string,
+  input: unknown,
+  who: string,
+  lease: Lease,
+  task: RunTask,
+): Promise<Admitted> {
   const { store, workflow } = runtime;
   const head = await store.head(taskId);
   const open = await openRequests(store, taskId, head);
-  const startedWithThis = head !== null && input !== null && input !== undefined && (await sameStart(runtime, taskId, input));
+  const startedWithThis =
+    head !== null && input !== null && input !== undefined && (await sameStart(runtime, taskId, input));
   const admitted = admitInput(workflow, input, { taskId, head, open, startedWithThis });
   if (admitted.kind === "start") {
     const source = task.options.configurable?.statecard_source;
@@ -180,7 +204,10 @@ async function admitAddress(task: RunTask, input: unknown, answered: boolean): P
     return { ...task.options, configurable: rest };
   }
   if (input !== null && input !== undefined) {
-    throw new WorkflowError("FORK_TAKES_NO_INPUT", "an old checkpoint can only be run again as it was; start a new task for another input");
+    throw new WorkflowError(
+      "FORK_TAKES_NO_INPUT",
+      "an old checkpoint can only be run again as it was; start a new task for another input",
+    );
   }
   return task.options;
 }

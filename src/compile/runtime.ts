@@ -41,13 +41,20 @@ export function enter(runtime: Runtime, node: string, execution: Execution, conf
   const token: unknown = config.configurable?.[LEASE_TOKEN];
   const taskId: unknown = config.configurable?.thread_id;
   if (typeof token !== "number" || typeof taskId !== "string") {
-    throw new WorkflowError("NO_LEASE", `${node} runs only in the graph that compile() returned, which takes the task's lease`);
+    throw new WorkflowError(
+      "NO_LEASE",
+      `${node} runs only in the graph that compile() returned, which takes the task's lease`,
+    );
   }
   const due = dueNode(runtime.workflow, execution);
   if (due !== node) {
-    throw new WorkflowError("ILLEGAL_ENTRY", `${node} may not run: task ${taskId} is at ${due}; only the transition table moves a task`, {
-      details: { taskId, node, due },
-    });
+    throw new WorkflowError(
+      "ILLEGAL_ENTRY",
+      `${node} may not run: task ${taskId} is at ${due}; only the transition table moves a task`,
+      {
+        details: { taskId, node, due },
+      },
+    );
   }
   return { taskId, token };
 }

@@ -7,7 +7,16 @@ import type { Observation } from "../state/execution.ts";
 import type { Refusal } from "../state/patch.ts";
 import { needsTurns, renderView, type View } from "../view/render.ts";
 import { transcript } from "../view/transcript.ts";
-import { applyDecision, fail, FREE, reachedLimit, startChild, type Decision, type DecisionCost, type Update } from "../workflow/advance.ts";
+import {
+  applyDecision,
+  fail,
+  FREE,
+  reachedLimit,
+  startChild,
+  type Decision,
+  type DecisionCost,
+  type Update,
+} from "../workflow/advance.ts";
 import type { RuntimeStep, Snapshot } from "../workflow/define.ts";
 import { snapshotOf, type ChannelValues } from "./channels.ts";
 import { enter, STREAM_REPLIES, type Runtime } from "./runtime.ts";
@@ -35,7 +44,11 @@ export function stepNode(runtime: Runtime, name: string, step: RuntimeStep) {
       : await askTheModel(runtime, step, snapshot, observation, lease, config);
     if (!decided.ok) return write(refused(snapshot, decided.refusal, decided.cost, observation));
     const number = snapshot.execution.decisions + 1;
-    const applied = applyDecision(runtime.workflow, snapshot, decided.decision, { number, observation, cost: decided.cost });
+    const applied = applyDecision(runtime.workflow, snapshot, decided.decision, {
+      number,
+      observation,
+      cost: decided.cost,
+    });
     return write(applied.ok ? applied.update : refused(snapshot, applied.refusal, decided.cost, observation));
   };
 }
@@ -53,10 +66,15 @@ function write(update: Update): Record<string, unknown> {
 function refused(snapshot: Snapshot, refusal: Refusal, cost: DecisionCost, observation: Observation | null): Update {
   const { execution } = snapshot;
   const message = `step ${execution.step}: ${refusal.reason}`;
-  return { changes: {}, execution: fail(execution, { code: refusal.code, message, step: execution.step }, cost, observation) };
+  return {
+    changes: {},
+    execution: fail(execution, { code: refusal.code, message, step: execution.step }, cost, observation),
+  };
 }
 
-type Outcome = { ok: true; decision: Decision; cost: DecisionCost } | { ok: false; refusal: Refusal; cost: DecisionCost };
+type Outcome =
+  | { ok: true; decision: Decision; cost: DecisionCost }
+  | { ok: false; refusal: Refusal; cost: DecisionCost };
 
 async function runCode(
   runtime: Runtime,
@@ -80,10 +98,24 @@ async function runCode(
     }),
   );
   if (!isPlainObject(result ?? {})) {
-    throw new WorkflowError("STEP_FAILED", `step ${name} returned ${shorten(String(result), 60)}; return plain data: {patch, next, ask, reply}`);
+    throw new WorkflowError(
+      "STEP_FAILED",
+      `step ${name} returned ${shorten(String(result), 60)}; return plain data: {patch, next, ask, reply}`,
+    );
   }
   const { patch, clear, next, ask, reply, because } = (result ?? {}) as Decision;
-  return { ok: true, decision: { patch: patch ?? null, clear: clear ?? null, next: next ?? null, ask: ask ?? null, reply: reply ?? null, because: because ?? null }, cost: FREE };
+  return {
+    ok: true,
+    decision: {
+      patch: patch ?? null,
+      clear: clear ?? null,
+      next: next ?? null,
+      ask: ask ?? null,
+      reply: reply ?? null,
+      because: because ?? null,
+    },
+    cost: FREE,
+  };
 }
 
 /** Runs a user's function; whatever it throws says in which step it was. */
@@ -91,9 +123,14 @@ async function guardUserCode<T>(step: string, work: () => T | Promise<T>): Promi
   try {
     return await work();
   } catch (error) {
-    if (isGraphBubbleUp(error) || isWorkflowError(error) || (error instanceof Error && error.name === "AbortError")) throw error;
+    if (isGraphBubbleUp(error) || isWorkflowError(error) || (error instanceof Error && error.name === "AbortError"))
+      throw error;
     const said = redact(shorten(error instanceof Error ? error.message : String(error), 500));
-    throw new WorkflowError("STEP_FAILED", `step ${step} threw: ${said}; the task stays at this step: mend it and resume`, { cause: error, details: { step } });
+    throw new WorkflowError(
+      "STEP_FAILED",
+      `step ${step} threw: ${said}; the task stays at this step: mend it and resume`,
+      { cause: error, details: { step } },
+    );
   }
 }
 
@@ -108,7 +145,10 @@ async function askTheModel(
   const model = step.model ?? runtime.model;
   const { execution } = snapshot;
   if (!model) {
-    throw new WorkflowError("MISSING_MODEL", `step ${execution.step} needs a model: pass compile(workflow, { model }) or give the step its own`);
+    throw new WorkflowError(
+      "MISSING_MODEL",
+      `step ${execution.step} needs a model: pass compile(workflow, { model }) or give the step its own`,
+    );
   }
   const view = await viewOf(runtime, snapshot, observation);
   const streaming = config.configurable?.[STREAM_REPLIES] === true;
@@ -124,7 +164,11 @@ async function askTheModel(
     ...(outputMode ? { mode: outputMode } : {}),
     ...(streaming ? { onReply: (delta: string) => config.writer?.({ type: "reply", delta }) } : {}),
     onRefusal: (refusal, answer) =>
-      store.append(lease.taskId, execution.revision, "refused", { step: execution.step, ...refusal, answer: redact(shorten(answer, 2000)) }),
+      store.append(lease.taskId, execution.revision, "refused", {
+        step: execution.step,
+        ...refusal,
+        answer: redact(shorten(answer, 2000)),
+      }),
   });
 }
 

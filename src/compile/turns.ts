@@ -20,31 +20,48 @@ export interface TurnTokens {
  * history would have needed in the same turn: same instructions, the conversation in place of the
  * state. Decisions whose checkpoint has been pruned are left out.
  */
-export async function turnTokens(store: TaskStore, workflow: AnyWorkflow, options: ViewOptions, taskId: string): Promise<readonly TurnTokens[]> {
+export async function turnTokens(
+  store: TaskStore,
+  workflow: AnyWorkflow,
+  options: ViewOptions,
+  taskId: string,
+): Promise<readonly TurnTokens[]> {
   const events = await store.events(taskId);
   const snapshots = await snapshotsByRevision(store, workflow, taskId);
   return events.flatMap((event, index): TurnTokens[] => {
     const before = snapshots.get(event.revision - 1);
     if (event.kind !== "decision" || !event.data.measures || !before) return [];
     const said = (event.data.observation as Observation | null) ?? before.execution.observation;
-    const tokensUnder = (view: ViewOptions) => viewTokens(viewUnder(view, workflow, before, said, events.slice(0, index)));
+    const tokensUnder = (view: ViewOptions) =>
+      viewTokens(viewUnder(view, workflow, before, said, events.slice(0, index)));
     const wholeConversation = tokensUnder({ policy: "history", rawMessages: 0 });
     return [{ step: before.execution.step, revision: event.revision, seen: tokensUnder(options), wholeConversation }];
   });
 }
 
-async function snapshotsByRevision(store: TaskStore, workflow: AnyWorkflow, taskId: string): Promise<ReadonlyMap<number, Snapshot>> {
+async function snapshotsByRevision(
+  store: TaskStore,
+  workflow: AnyWorkflow,
+  taskId: string,
+): Promise<ReadonlyMap<number, Snapshot>> {
   const snapshots = new Map<number, Snapshot>();
   for await (const tuple of store.checkpointer.list({ configurable: { thread_id: taskId, checkpoint_ns: "" } })) {
     const values = tuple.checkpoint.channel_values;
     const execution = values.execution as Execution | undefined;
-    if (execution && !snapshots.has(execution.revision)) snapshots.set(execution.revision, { execution, state: pickState(workflow.state, values) });
+    if (execution && !snapshots.has(execution.revision))
+      snapshots.set(execution.revision, { execution, state: pickState(workflow.state, values) });
   }
   return snapshots;
 }
 
 /** The prompt of a task's next decision, as the runtime renders it. Pure. */
-export function viewUnder(options: ViewOptions, workflow: AnyWorkflow, snapshot: Snapshot, said: Observation | null, events: readonly TaskEvent[]): View {
+export function viewUnder(
+  options: ViewOptions,
+  workflow: AnyWorkflow,
+  snapshot: Snapshot,
+  said: Observation | null,
+  events: readonly TaskEvent[],
+): View {
   let turns = transcript(events);
   const last = turns.at(-1);
   // The observation ends the prompt already; it must not stand in the conversation as well.
@@ -65,7 +82,12 @@ export interface Preview {
  *
  * @param message what the user would say next.
  */
-export async function previews(store: TaskStore | null, workflow: AnyWorkflow, taskId: string | null, message: string | null): Promise<readonly Preview[]> {
+export async function previews(
+  store: TaskStore | null,
+  workflow: AnyWorkflow,
+  taskId: string | null,
+  message: string | null,
+): Promise<readonly Preview[]> {
   const stored = store && taskId !== null ? await latestSnapshot(store, workflow, taskId) : null;
   const snapshot = stored ?? { execution: newExecution(workflow), state: emptyState(workflow.state) };
   const events = store && stored && taskId !== null ? await store.events(taskId) : [];
@@ -78,7 +100,9 @@ export async function previews(store: TaskStore | null, workflow: AnyWorkflow, t
 }
 
 function observe({ execution: { pending } }: Snapshot, text: string): Observation {
-  return pending?.kind === "question" ? { kind: "answer", question: pending.question, text } : { kind: "message", text };
+  return pending?.kind === "question"
+    ? { kind: "answer", question: pending.question, text }
+    : { kind: "message", text };
 }
 
 /** The task as it will be once its open question is answered. */

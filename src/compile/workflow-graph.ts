@@ -16,7 +16,9 @@ import { OWN_TASK, STREAM_REPLIES, type Runtime } from "./runtime.ts";
 import { LEASE_TOKEN, LOADED, type Lease } from "./store.ts";
 
 /** A task's values: every field, or null where it has no value, and the execution record. */
-export type WorkflowValues<F extends Fields> = { -readonly [K in keyof F]: ValueOf<F[K]> | null } & { execution: Execution };
+export type WorkflowValues<F extends Fields> = { -readonly [K in keyof F]: ValueOf<F[K]> | null } & {
+  execution: Execution;
+};
 
 /** What `invoke` gives: the values and, on a pause, the interrupt that lists what is asked. */
 export type WorkflowResult<F extends Fields> = WorkflowValues<F> & { [INTERRUPT]?: Interrupt<PauseValue>[] };
@@ -54,9 +56,9 @@ export class WorkflowGraph<F extends Fields = Fields, I extends keyof F & string
     const { checkpointer } = parts.runtime.store;
     // The LangGraph server replaces every graph's checkpointer by its own; tasks live in our store.
     Object.defineProperty(this, "checkpointer", { get: () => checkpointer, set() {}, enumerable: true });
-    const inherited = this.stream as unknown as (input: unknown, options?: StreamOptions) => unknown;
+    const inherited = this.stream.bind(this) as unknown as (input: unknown, options?: StreamOptions) => unknown;
     Object.defineProperty(this, "stream", {
-      value: (input: unknown, options?: StreamOptions) => inherited.call(this, input, markOwnTask(options)),
+      value: (input: unknown, options?: StreamOptions) => inherited(input, markOwnTask(options)),
       enumerable: true,
       writable: true,
       configurable: true,
@@ -69,7 +71,8 @@ export class WorkflowGraph<F extends Fields = Fields, I extends keyof F & string
       const taskId = taskIdOf(given.configurable ?? this.config?.configurable);
       yield* this.runOwn(input, given, taskId) as AsyncGenerator<never>;
     } else {
-      const run = (nestedInput: unknown, nestedOptions: RunOptions, taskId: string) => this.runOwn(nestedInput, nestedOptions as StreamOptions, taskId);
+      const run = (nestedInput: unknown, nestedOptions: RunOptions, taskId: string) =>
+        this.runOwn(nestedInput, nestedOptions as StreamOptions, taskId);
       yield* runNested({ runtime: this.runtime, input, options: given, run }) as AsyncGenerator<never>;
     }
   }
@@ -99,7 +102,7 @@ export class WorkflowGraph<F extends Fields = Fields, I extends keyof F & string
         [STREAM_REPLIES]: wantsReplies(options),
       },
     };
-    return super._streamIterator(input as never, settings as never);
+    return super._streamIterator(input, settings as never);
   }
 
   private async retryFailed(lease: Lease): Promise<void> {
@@ -116,7 +119,9 @@ export class WorkflowGraph<F extends Fields = Fields, I extends keyof F & string
    *
    * @throws ILLEGAL_STATE, INVALID_UPDATE, UNKNOWN_TASK, TASK_BUSY.
    */
-  override async bulkUpdateState(...[config, steps]: Parameters<CompiledStateGraph<never, never>["bulkUpdateState"]>): Promise<LangGraphRunnableConfig> {
+  override async bulkUpdateState(
+    ...[config, steps]: Parameters<CompiledStateGraph<never, never>["bulkUpdateState"]>
+  ): Promise<LangGraphRunnableConfig> {
     const { store, workflow } = this.runtime;
     const taskId = taskIdOf(config.configurable);
     const head = await store.head(taskId);
@@ -129,8 +134,13 @@ export class WorkflowGraph<F extends Fields = Fields, I extends keyof F & string
         for (const update of updates) checkEdit(workflow, base.values as Record<string, unknown>, update);
       }
       if (typeof address === "string" && address !== head.checkpointId) await store.fork(lease, address);
-      const updated = await super.bulkUpdateState({ ...config, configurable: { ...config.configurable, [LEASE_TOKEN]: lease.token } }, steps as never);
-      const fields = steps.flatMap(({ updates }) => updates.flatMap(({ values }) => (isPlainObject(values) ? Object.keys(values) : [])));
+      const updated = await super.bulkUpdateState(
+        { ...config, configurable: { ...config.configurable, [LEASE_TOKEN]: lease.token } },
+        steps,
+      );
+      const fields = steps.flatMap(({ updates }) =>
+        updates.flatMap(({ values }) => (isPlainObject(values) ? Object.keys(values) : [])),
+      );
       await store.append(taskId, head.execution.revision, "edited", { fields });
       // The lease token must not leave the process: the server sends this config to its clients.
       const { [LEASE_TOKEN]: _token, [LOADED]: _loaded, ...configurable } = updated.configurable ?? {};
@@ -138,7 +148,9 @@ export class WorkflowGraph<F extends Fields = Fields, I extends keyof F & string
     } catch (error) {
       if (isWorkflowError(error)) throw error;
       const said = shorten(error instanceof Error ? error.message : String(error), 500);
-      throw new WorkflowError("INVALID_UPDATE", `the state of task ${taskId} was not changed: ${said}`, { cause: error });
+      throw new WorkflowError("INVALID_UPDATE", `the state of task ${taskId} was not changed: ${said}`, {
+        cause: error,
+      });
     } finally {
       await store.release(lease);
     }
@@ -153,7 +165,8 @@ export class WorkflowGraph<F extends Fields = Fields, I extends keyof F & string
   override async getState(config: LangGraphRunnableConfig, options?: { subgraphs?: boolean }): Promise<StateSnapshot> {
     const { checkpoint_ns: namespace, thread_id: thread, __pregel_checkpointer: foreign } = config.configurable ?? {};
     // A foreign graph asks for the state of its node; ours is a task of its own.
-    if (namespace && foreign) return super.getState({ configurable: { thread_id: `${String(thread)}|${String(namespace)}` } }, options);
+    if (namespace && foreign)
+      return super.getState({ configurable: { thread_id: `${String(thread)}|${String(namespace)}` } }, options);
     return super.getState(config, options);
   }
 }
@@ -163,7 +176,7 @@ const MAX_TASK_ID = 2048;
 function taskIdOf(configurable: Readonly<Record<string, unknown>> | undefined): string {
   const id = configurable?.thread_id;
   if (id === undefined || id === null || id === "") {
-    throw new WorkflowError("MISSING_TASK_ID", "no task id: pass { configurable: { thread_id: \"…\" } }");
+    throw new WorkflowError("MISSING_TASK_ID", 'no task id: pass { configurable: { thread_id: "…" } }');
   }
   const taskId = String(id);
   if (taskId.length > MAX_TASK_ID || taskId.includes("\0")) {
@@ -182,13 +195,18 @@ function markOwnTask(options: StreamOptions | undefined): StreamOptions | undefi
 }
 
 function wantsReplies(options: StreamOptions): boolean {
-  const modes = [options.streamMode].flat();
-  if (modes.includes("custom") || modes.includes("messages") || "version" in options) return true;
+  const modes = new Set([options.streamMode].flat());
+  if (modes.has("custom") || modes.has("messages") || "version" in options) return true;
   const callbacks = options.callbacks as { handlers?: unknown[] } | unknown[] | undefined;
   const handlers = Array.isArray(callbacks) ? callbacks : (callbacks?.handlers ?? []);
   return handlers.some((handler) => isStreamingHandler(handler));
 }
 
 function isStreamingHandler(handler: unknown): boolean {
-  return typeof handler === "object" && handler !== null && "lc_prefer_streaming" in handler && Boolean(handler.lc_prefer_streaming);
+  return (
+    typeof handler === "object" &&
+    handler !== null &&
+    "lc_prefer_streaming" in handler &&
+    Boolean(handler.lc_prefer_streaming)
+  );
 }

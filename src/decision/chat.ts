@@ -104,7 +104,8 @@ async function askOnce(request: ChatRequest, mode: OutputMode): Promise<ChatAnsw
 async function read(request: ChatRequest, mode: OutputMode, signal: AbortSignal, reader: AnswerReader): Promise<void> {
   const { model, messages, config, onReply } = request;
   const options = { signal, ...modeOptions(request, mode) };
-  const runnable = mode === "tool" && model.bindTools ? model.bindTools([toolOf(request)], { tool_choice: TOOL_NAME }) : model;
+  const runnable =
+    mode === "tool" && model.bindTools ? model.bindTools([toolOf(request)], { tool_choice: TOOL_NAME }) : model;
   if (onReply) {
     const inner = async function* () {
       // The inner model runs without callbacks, so that the JSON never reaches a stream.
@@ -115,7 +116,12 @@ async function read(request: ChatRequest, mode: OutputMode, signal: AbortSignal,
       }
     };
     const front = new ReplyModel(model.getName(), inner, () => reader.usageMetadata, onReply);
-    await front.invoke([...messages], { signal, callbacks: config.callbacks, metadata: config.metadata, tags: config.tags });
+    await front.invoke([...messages], {
+      signal,
+      callbacks: config.callbacks,
+      metadata: config.metadata,
+      tags: config.tags,
+    });
   } else if (streams(model)) {
     const stream = await runnable.stream([...messages], { ...options, callbacks: config.callbacks });
     for await (const chunk of stream) reader.push(chunk);
@@ -162,7 +168,11 @@ function modelFailure(error: unknown): WorkflowError {
   const said = redact(shorten(error instanceof Error ? error.message : String(error), 300));
   const message = `the model call failed${known ? ` (HTTP ${known})` : ""}: ${said}; the task stays where it is: resume it to try again`;
   const retryable = known === undefined || known === 408 || known === 429 || known >= 500;
-  return new WorkflowError("MODEL_FAILED", message, { cause: error, retryable, details: known ? { status: known } : {} });
+  return new WorkflowError("MODEL_FAILED", message, {
+    cause: error,
+    retryable,
+    details: known ? { status: known } : {},
+  });
 }
 
 /** Collects what an answer is made of, whether it comes whole or in pieces. */
@@ -208,7 +218,8 @@ class AnswerReader {
       },
       latencyMs: end - this.start,
       firstTokenMs: (this.first ?? end) - this.start,
-      refusal: this.refusal || (this.finish === "content_filter" ? "the provider's content filter stopped the answer" : null),
+      refusal:
+        this.refusal || (this.finish === "content_filter" ? "the provider's content filter stopped the answer" : null),
       cutOff: this.finish === "length" || this.finish === "max_tokens",
     };
   }
@@ -239,7 +250,12 @@ class ReplyModel extends BaseChatModel {
   private readonly usage: () => AIMessageChunk["usage_metadata"];
   private readonly onReply: (delta: string) => void;
 
-  constructor(label: string, inner: () => AsyncGenerator<AIMessageChunk>, usage: () => AIMessageChunk["usage_metadata"], onReply: (delta: string) => void) {
+  constructor(
+    label: string,
+    inner: () => AsyncGenerator<AIMessageChunk>,
+    usage: () => AIMessageChunk["usage_metadata"],
+    onReply: (delta: string) => void,
+  ) {
     super({});
     this.label = label;
     this.inner = inner;
@@ -255,7 +271,11 @@ class ReplyModel extends BaseChatModel {
     return this.label;
   }
 
-  override async _generate(messages: BaseMessage[], options: this["ParsedCallOptions"], manager?: CallbackManagerForLLMRun): Promise<ChatResult> {
+  override async _generate(
+    messages: BaseMessage[],
+    options: this["ParsedCallOptions"],
+    manager?: CallbackManagerForLLMRun,
+  ): Promise<ChatResult> {
     let text = "";
     for await (const chunk of this._streamResponseChunks(messages, options, manager)) text += chunk.text;
     const usage = this.usage();
@@ -263,7 +283,11 @@ class ReplyModel extends BaseChatModel {
     return { generations: [{ text, message }] };
   }
 
-  override async *_streamResponseChunks(_messages: BaseMessage[], _options: this["ParsedCallOptions"], manager?: CallbackManagerForLLMRun): AsyncGenerator<ChatGenerationChunk> {
+  override async *_streamResponseChunks(
+    _messages: BaseMessage[],
+    _options: this["ParsedCallOptions"],
+    manager?: CallbackManagerForLLMRun,
+  ): AsyncGenerator<ChatGenerationChunk> {
     const scanner = new ReplyScanner();
     for await (const chunk of this.inner()) {
       const delta = scanner.push(toolText(chunk) || contentText(chunk.content));
@@ -274,6 +298,9 @@ class ReplyModel extends BaseChatModel {
       await manager?.handleLLMNewToken(delta, undefined, undefined, undefined, undefined, { chunk: generation });
     }
     const usage = this.usage();
-    yield new ChatGenerationChunk({ text: "", message: new AIMessageChunk({ content: "", ...(usage ? { usage_metadata: usage } : {}) }) });
+    yield new ChatGenerationChunk({
+      text: "",
+      message: new AIMessageChunk({ content: "", ...(usage ? { usage_metadata: usage } : {}) }),
+    });
   }
 }

@@ -52,12 +52,16 @@ export async function decide(request: DecideRequest): Promise<Decided> {
   let latencyMs = 0;
   let firstTokenMs: number | undefined;
 
-  for (let refused = 0; ; ) {
+  for (let refused = 0; ;) {
     const answer = await askModel({ ...request, messages, schema, strict });
     usage = addUsage(usage, answer.usage);
     latencyMs += answer.latencyMs;
     firstTokenMs ??= answer.firstTokenMs;
-    const measures = (): Measures => ({ latencyMs, firstTokenMs: firstTokenMs ?? 0, viewBytes: viewBytes(request.view) });
+    const measures = (): Measures => ({
+      latencyMs,
+      firstTokenMs: firstTokenMs ?? 0,
+      viewBytes: viewBytes(request.view),
+    });
     const read = readAnswer(answer, workflow, snapshot);
     if (read.ok) return { ok: true, decision: read.decision, cost: { usage, measures: measures(), refused } };
 
@@ -70,7 +74,11 @@ export async function decide(request: DecideRequest): Promise<Decided> {
   }
 }
 
-function readAnswer(answer: ChatAnswer, workflow: AnyWorkflow, snapshot: Snapshot): { ok: true; decision: Decision } | { ok: false; refusal: Refusal } {
+function readAnswer(
+  answer: ChatAnswer,
+  workflow: AnyWorkflow,
+  snapshot: Snapshot,
+): { ok: true; decision: Decision } | { ok: false; refusal: Refusal } {
   if (answer.refusal) {
     const reason = `the model refused to answer: ${shorten(answer.refusal, 300)}`;
     return { ok: false, refusal: { code: "MODEL_REFUSED", reason } };

@@ -13,15 +13,23 @@ const DEFAULT_MODEL = "gpt-5-mini";
  * @returns the model, or null where no key is set.
  * @throws INVALID_ENVIRONMENT for a value that cannot work, or where @langchain/openai is missing.
  */
-export async function modelFromEnvironment(environment: NodeJS.ProcessEnv = process.env): Promise<BaseChatModel | null> {
+export async function modelFromEnvironment(
+  environment: NodeJS.ProcessEnv = process.env,
+): Promise<BaseChatModel | null> {
   const key = environment.OPENAI_API_KEY;
   if (key === undefined || key === "") return null;
   if (key !== key.trim() || /\s/.test(key)) {
-    throw new WorkflowError("INVALID_ENVIRONMENT", "OPENAI_API_KEY contains white space; set it without, or unset it to use the offline rules");
+    throw new WorkflowError(
+      "INVALID_ENVIRONMENT",
+      "OPENAI_API_KEY contains white space; set it without, or unset it to use the offline rules",
+    );
   }
   const baseURL = environment.OPENAI_BASE_URL || undefined;
   if (baseURL !== undefined && !isHttpUrl(baseURL)) {
-    throw new WorkflowError("INVALID_ENVIRONMENT", `OPENAI_BASE_URL is no http(s) address: "${baseURL}"; example: http://127.0.0.1:8080/v1`);
+    throw new WorkflowError(
+      "INVALID_ENVIRONMENT",
+      `OPENAI_BASE_URL is no http(s) address: "${baseURL}"; example: http://127.0.0.1:8080/v1`,
+    );
   }
   const { ChatOpenAI } = await loadOpenAI();
   return new ChatOpenAI({
@@ -41,6 +49,10 @@ async function loadOpenAI(): Promise<typeof import("@langchain/openai")> {
   try {
     return await import("@langchain/openai");
   } catch (error) {
-    throw new WorkflowError("INVALID_ENVIRONMENT", "OPENAI_API_KEY is set, but @langchain/openai is not installed: npm install @langchain/openai", { cause: error });
+    throw new WorkflowError(
+      "INVALID_ENVIRONMENT",
+      "OPENAI_API_KEY is set, but @langchain/openai is not installed: npm install @langchain/openai",
+      { cause: error },
+    );
   }
 }

@@ -16,7 +16,9 @@ const decisionShape = z.strictObject({
   reply: text,
 });
 
-export type Parsed = { readonly ok: true; readonly decision: Decision } | { readonly ok: false; readonly refusal: Refusal };
+export type Parsed =
+  | { readonly ok: true; readonly decision: Decision }
+  | { readonly ok: false; readonly refusal: Refusal };
 
 /**
  * Reads a model's raw text as a decision. Prose and fences around the JSON, trailing commas, single
@@ -38,7 +40,14 @@ export function parseDecision(raw: string): Parsed {
   const { because, patch, clear, next, ask, reply } = parsed.data;
   return {
     ok: true,
-    decision: { because: because ?? null, patch: patch ?? null, clear: clear ?? null, next: next || null, ask: ask || null, reply: reply || null },
+    decision: {
+      because: because ?? null,
+      patch: patch ?? null,
+      clear: clear ?? null,
+      next: next || null,
+      ask: ask || null,
+      reply: reply || null,
+    },
   };
 }
 

@@ -13,7 +13,8 @@ export function offeredMoves(workflow: AnyWorkflow, step: string, state: State):
   const writes = workflow.steps[step]?.writes ?? [];
   return moves(workflow, step, state).flatMap(({ to, closed }) => {
     if (!closed) return [to];
-    const canOpen = closed.code === "GUARD" ? writes.length > 0 : closed.fields?.every((field) => writes.includes(field));
+    const canOpen =
+      closed.code === "GUARD" ? writes.length > 0 : closed.fields?.every((field) => writes.includes(field));
     return canOpen ? [to] : [];
   });
 }
@@ -25,7 +26,11 @@ export function offeredMoves(workflow: AnyWorkflow, step: string, state: State):
  *
  * @returns the schema, and whether a strict output mode can enforce it.
  */
-export function decisionSchema(workflow: AnyWorkflow, step: string, state: State): { schema: JsonSchema; strict: boolean } {
+export function decisionSchema(
+  workflow: AnyWorkflow,
+  step: string,
+  state: State,
+): { schema: JsonSchema; strict: boolean } {
   const declared = workflow.steps[step];
   const writes = (declared?.writes ?? []).filter((name) => !workflow.state[name]?.rules.runtimeOnly);
   const clearable = writes.filter((name) => workflow.state[name]?.rules.clearable);
@@ -37,7 +42,10 @@ export function decisionSchema(workflow: AnyWorkflow, step: string, state: State
     if (!field) continue;
     const derived = fieldSchema(field.schema);
     strict &&= derived.strict;
-    patch[name] = nullable({ ...derived.schema, ...(field.rules.description ? { description: field.rules.description } : {}) });
+    patch[name] = nullable({
+      ...derived.schema,
+      ...(field.rules.description ? { description: field.rules.description } : {}),
+    });
   }
   const text = (description: string): JsonSchema => ({ type: ["string", "null"], description });
   const properties: Record<string, JsonSchema> = {
@@ -87,15 +95,17 @@ function toStrict(schema: Readonly<Record<string, unknown>>): { schema: JsonSche
   const result: Record<string, unknown> = {};
   for (const [key, value] of Object.entries(schema)) {
     if (DROPPED.has(key)) continue;
-    if (key === "items" || key === "additionalProperties") result[key] = typeof value === "object" ? convert(value) : value;
+    if (key === "items" || key === "additionalProperties")
+      result[key] = typeof value === "object" ? convert(value) : value;
     else if (key === "anyOf" || key === "oneOf" || key === "allOf") result[key] = (value as unknown[]).map(convert);
-    else if (key === "$defs") result[key] = Object.fromEntries(Object.entries(value as object).map(([name, item]) => [name, convert(item)]));
+    else if (key === "$defs")
+      result[key] = Object.fromEntries(Object.entries(value as object).map(([name, item]) => [name, convert(item)]));
     else if (key !== "properties") result[key] = value;
   }
   if (typeof schema.additionalProperties === "object") strict = false;
   if (schema.properties) {
     const required = new Set(schema.required as string[] | undefined);
-    const properties = Object.entries(schema.properties as object).map(([name, item]): [string, JsonSchema] => {
+    const properties = Object.entries(schema.properties).map(([name, item]): [string, JsonSchema] => {
       const converted = convert(item);
       // Nested absent properties mean unchanged too, so each may be null.
       return [name, required.has(name) && "const" in converted ? converted : nullable(converted)];

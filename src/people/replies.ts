@@ -31,13 +31,18 @@ export function readReplies(resume: unknown, shown: readonly Request[], interrup
     if (keys.length > 0 && keys.every((key) => INTERRUPT_ID.test(key))) {
       const [key] = keys;
       if (keys.length > 1 || key === undefined || (interruptId !== undefined && key !== interruptId)) {
-        throw new WorkflowError("STALE_RESUME", `interrupt ${keys.join(", ")} is not the open one; read the task again and answer what it asks now`);
+        throw new WorkflowError(
+          "STALE_RESUME",
+          `interrupt ${keys.join(", ")} is not the open one; read the task again and answer what it asks now`,
+        );
       }
       return readReplies(resume[key], shown);
     }
     if (Array.isArray(resume.decisions)) return byPosition(resume.decisions, shown);
     if (keys.length > 0 && keys.every((key) => shown.some((request) => request.id === key))) {
-      return shown.filter((request) => Object.hasOwn(resume, request.id)).map((request) => toReply(request, resume[request.id]));
+      return shown
+        .filter((request) => Object.hasOwn(resume, request.id))
+        .map((request) => toReply(request, resume[request.id]));
     }
   }
   if (Array.isArray(resume) && resume.length > 0 && resume.every((item) => isPlainObject(item) && "type" in item)) {
@@ -56,11 +61,18 @@ function readNamed(item: unknown): Reply {
 
 function byPosition(replies: readonly unknown[], shown: readonly Request[]): readonly Reply[] {
   if (shown.length === 0) {
-    throw new WorkflowError("TASK_NOT_WAITING", "nothing waits for an answer; read the task again to see what it does now");
+    throw new WorkflowError(
+      "TASK_NOT_WAITING",
+      "nothing waits for an answer; read the task again to see what it does now",
+    );
   }
   if (replies.length !== shown.length) {
     const ids = shown.map((request) => request.id);
-    throw new WorkflowError("AMBIGUOUS_REPLY", `${replies.length} answers for ${shown.length} open requests; name them by id: ${ids.join(", ")}`, { details: { open: shown } });
+    throw new WorkflowError(
+      "AMBIGUOUS_REPLY",
+      `${replies.length} answers for ${shown.length} open requests; name them by id: ${ids.join(", ")}`,
+      { details: { open: shown } },
+    );
   }
   return shown.map((request, index) => toReply(request, replies[index]));
 }
@@ -80,14 +92,18 @@ function readAnswer(reply: unknown): Answer {
       if (typeof text === "string") return { text: checkText(text) };
     }
   }
-  throw new WorkflowError("INVALID_REPLY", `cannot read ${shorten(JSON.stringify(reply) ?? "nothing", 80)} as the answer to a question; send a text`);
+  throw new WorkflowError(
+    "INVALID_REPLY",
+    `cannot read ${shorten(JSON.stringify(reply) ?? "nothing", 80)} as the answer to a question; send a text`,
+  );
 }
 
 export const MAX_MESSAGE_BYTES = 65_536;
 
 // Control characters other than tab, line feed and carriage return, and halves of surrogate pairs.
-// oxlint-disable-next-line no-control-regex
-const NOT_TEXT = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/;
+const NOT_TEXT =
+  // oxlint-disable-next-line no-control-regex
+  /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/;
 
 /**
  * Checks a message or answer from a person.
@@ -96,14 +112,23 @@ const NOT_TEXT = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f]|[\ud800-\udbff]
  */
 export function checkText(text: string): string {
   if (text.trim() === "") {
-    throw new WorkflowError("INVALID_MESSAGE", "the message is empty; write something, or give no message at all to be asked");
+    throw new WorkflowError(
+      "INVALID_MESSAGE",
+      "the message is empty; write something, or give no message at all to be asked",
+    );
   }
   const bytes = Buffer.byteLength(text);
   if (bytes > MAX_MESSAGE_BYTES) {
-    throw new WorkflowError("MESSAGE_TOO_LARGE", `the message has ${bytes} bytes, at most ${MAX_MESSAGE_BYTES} are taken; shorten it, or put it into a file and name the file`);
+    throw new WorkflowError(
+      "MESSAGE_TOO_LARGE",
+      `the message has ${bytes} bytes, at most ${MAX_MESSAGE_BYTES} are taken; shorten it, or put it into a file and name the file`,
+    );
   }
   if (NOT_TEXT.test(text) || (text.match(/\ufffd/g)?.length ?? 0) > 2) {
-    throw new WorkflowError("INVALID_MESSAGE", "the message is not text: it holds control characters or broken UTF-8; send plain UTF-8 text");
+    throw new WorkflowError(
+      "INVALID_MESSAGE",
+      "the message is not text: it holds control characters or broken UTF-8; send plain UTF-8 text",
+    );
   }
   return text;
 }

@@ -52,7 +52,12 @@ export type LastUpdate = z.infer<typeof lastUpdateSchema>;
 /** An action that was decided and recorded and has not been committed yet. */
 export const pendingSchema = z.discriminatedUnion("kind", [
   z.object({ kind: z.literal("question"), decision: z.number(), question: z.string() }),
-  z.object({ kind: z.literal("workflow"), decision: z.number(), workflow: z.string(), input: z.record(z.string(), z.unknown()) }),
+  z.object({
+    kind: z.literal("workflow"),
+    decision: z.number(),
+    workflow: z.string(),
+    input: z.record(z.string(), z.unknown()),
+  }),
 ]);
 export type Pending = z.infer<typeof pendingSchema>;
 

@@ -74,7 +74,9 @@ export class Field<T> {
    *
    * @returns the value to store, or the rule that it breaks and why.
    */
-  check(value: unknown): { ok: true; value: T } | { ok: false; code: "INVALID_FIELD" | "FIELD_TOO_LARGE"; reason: string } {
+  check(
+    value: unknown,
+  ): { ok: true; value: T } | { ok: false; code: "INVALID_FIELD" | "FIELD_TOO_LARGE"; reason: string } {
     const parsed = this.schema.safeParse(value);
     if (!parsed.success) {
       const issue = parsed.error.issues[0];

@@ -6,7 +6,12 @@ export async function appendEvent(sql: Sql, taskId: string, event: Omit<TaskEven
   await sql.run(
     `insert into statecard_events (task_id, sequence, revision, kind, at, data)
      select ?, coalesce(max(sequence), 0) + 1, ?, ?, ?, ? from statecard_events where task_id = ?`,
-    taskId, event.revision, event.kind, event.at, JSON.stringify(event.data), taskId,
+    taskId,
+    event.revision,
+    event.kind,
+    event.at,
+    JSON.stringify(event.data),
+    taskId,
   );
 }
 

@@ -9,6 +9,15 @@ import {
   type CheckpointTuple,
   type PendingWrite,
 } from "@langchain/langgraph-checkpoint";
+import {
+  CHECKPOINT_COLUMNS,
+  KEPT_CHECKPOINTS,
+  prune,
+  readCheckpoint,
+  readHead,
+  type CheckpointRow,
+  type HeadRow,
+} from "./checkpoints.ts";
 import { LEASE_TOKEN, LOADED } from "../compile/store.ts";
 import { WorkflowError } from "../errors.ts";
 import type { Clock } from "../internal/clock.ts";
@@ -20,25 +29,6 @@ import { requireLease } from "./leases.ts";
 import { checkLegal } from "./legal.ts";
 import { TASK_TABLES } from "./schema.ts";
 import { first, type Sql, type SqlValue } from "./sql.ts";
-
-/** The latest checkpoint of a thread, kept as a row: never the largest id, since ids follow clocks. */
-export interface HeadRow {
-  readonly checkpoint_id: string;
-  readonly workflow: string | null;
-  readonly revision: number;
-  readonly execution: string | null;
-  readonly forks: number;
-  readonly last_fork: string | null;
-}
-
-interface CheckpointRow {
-  readonly checkpoint_ns: string;
-  readonly checkpoint_id: string;
-  readonly parent_checkpoint_id: string | null;
-  readonly type: string | null;
-  readonly checkpoint: Uint8Array | string;
-  readonly metadata: Uint8Array | string;
-}
 
 interface WriteRow {
   readonly task_id: string;
@@ -54,10 +44,6 @@ interface Address {
   readonly token: unknown;
   readonly loaded: unknown;
 }
-
-const CHECKPOINT_COLUMNS = "checkpoint_ns, checkpoint_id, parent_checkpoint_id, type, checkpoint, metadata";
-/** A task's checkpoints that are kept, counted from the head back along the parents. */
-const KEPT_CHECKPOINTS = 50;
 
 /**
  * A LangGraph checkpoint saver that checks every write in the write's own transaction: the lease
@@ -85,7 +71,8 @@ export class GuardedSaver extends BaseCheckpointSaver {
     const tuple = await this.toTuple(thread, row);
     const { configurable } = tuple.config;
     // LangGraph hands this config back with what it writes, so a write tells what it was based on.
-    const loaded = config.configurable?.[LEASE_TOKEN] === undefined ? {} : { [LOADED]: id === undefined ? "head" : "addressed" };
+    const loaded =
+      config.configurable?.[LEASE_TOKEN] === undefined ? {} : { [LOADED]: id === undefined ? "head" : "addressed" };
     return { ...tuple, config: { configurable: { ...configurable, ...loaded } } };
   }
 
@@ -95,7 +82,8 @@ export class GuardedSaver extends BaseCheckpointSaver {
     return first<CheckpointRow>(
       this.sql,
       `select ${CHECKPOINT_COLUMNS} from checkpoints where thread_id = ? and checkpoint_ns = ? order by checkpoint_id desc limit 1`,
-      thread, namespace,
+      thread,
+      namespace,
     );
   }
 
@@ -106,12 +94,20 @@ export class GuardedSaver extends BaseCheckpointSaver {
   private async toTuple(thread: string, row: CheckpointRow): Promise<CheckpointTuple> {
     const written = await this.sql.all<WriteRow>(
       `select task_id, channel, type, value from writes where thread_id = ? and checkpoint_ns = ? and checkpoint_id = ? order by task_id, idx`,
-      thread, row.checkpoint_ns, row.checkpoint_id,
+      thread,
+      row.checkpoint_ns,
+      row.checkpoint_id,
     );
     const pendingWrites = await Promise.all(
-      written.map(async (write): Promise<CheckpointPendingWrite> => [write.task_id, write.channel, await this.serde.loadsTyped(write.type ?? "json", write.value)]),
+      written.map(async (write): Promise<CheckpointPendingWrite> => [
+        write.task_id,
+        write.channel,
+        await this.serde.loadsTyped(write.type ?? "json", write.value),
+      ]),
     );
-    const address = (id: string) => ({ configurable: { thread_id: thread, checkpoint_ns: row.checkpoint_ns, checkpoint_id: id } });
+    const address = (id: string) => ({
+      configurable: { thread_id: thread, checkpoint_ns: row.checkpoint_ns, checkpoint_id: id },
+    });
     return {
       config: address(row.checkpoint_id),
       checkpoint: (await this.serde.loadsTyped(row.type ?? "json", row.checkpoint)) as Checkpoint,
@@ -147,11 +143,19 @@ export class GuardedSaver extends BaseCheckpointSaver {
     }
   }
 
-  override async put(config: RunnableConfig, checkpoint: Checkpoint, metadata: CheckpointMetadata): Promise<RunnableConfig> {
+  override async put(
+    config: RunnableConfig,
+    checkpoint: Checkpoint,
+    metadata: CheckpointMetadata,
+  ): Promise<RunnableConfig> {
     const address = addressOf(config);
     const { thread, namespace, id: parent } = address;
-    if (!thread) throw new WorkflowError("MISSING_TASK_ID", "a checkpoint without configurable.thread_id cannot be stored");
-    const [[type, body], [, meta]] = await Promise.all([this.serde.dumpsTyped(checkpoint), this.serde.dumpsTyped(metadata)]);
+    if (!thread)
+      throw new WorkflowError("MISSING_TASK_ID", "a checkpoint without configurable.thread_id cannot be stored");
+    const [[type, body], [, meta]] = await Promise.all([
+      this.serde.dumpsTyped(checkpoint),
+      this.serde.dumpsTyped(metadata),
+    ]);
     const execution = checkpoint.channel_values.execution as Execution | undefined;
     await this.sql.transaction(async (sql) => {
       const head = await readHead(sql, thread, namespace);
@@ -162,14 +166,27 @@ export class GuardedSaver extends BaseCheckpointSaver {
          values (?, ?, ?, ?, ?, ?, ?)
          on conflict (thread_id, checkpoint_ns, checkpoint_id) do update set parent_checkpoint_id = excluded.parent_checkpoint_id,
            type = excluded.type, checkpoint = excluded.checkpoint, metadata = excluded.metadata`,
-        thread, namespace, checkpoint.id, parent ?? null, type, body, meta,
+        thread,
+        namespace,
+        checkpoint.id,
+        parent ?? null,
+        type,
+        body,
+        meta,
       );
       await this.moveHead(sql, address, checkpoint.id, workflow ? execution : undefined);
       const step = metadata.step ?? 0;
       if (workflow && step > 0 && step % KEPT_CHECKPOINTS === 0) await prune(sql, thread, namespace, checkpoint.id);
     });
     const kept = { [LEASE_TOKEN]: address.token, [LOADED]: address.loaded };
-    return { configurable: { thread_id: thread, checkpoint_ns: namespace, checkpoint_id: checkpoint.id, ...(address.token === undefined ? {} : kept) } };
+    return {
+      configurable: {
+        thread_id: thread,
+        checkpoint_ns: namespace,
+        checkpoint_id: checkpoint.id,
+        ...(address.token === undefined ? {} : kept),
+      },
+    };
   }
 
   /** A thread is bound to a workflow by its head; a new one by the record in its first checkpoint. */
@@ -179,10 +196,20 @@ export class GuardedSaver extends BaseCheckpointSaver {
     const workflow = this.workflows.get(name);
     if (workflow) return workflow;
     if (!head) return undefined;
-    throw new WorkflowError("WRONG_WORKFLOW", `this task belongs to workflow "${name}", which this process has not compiled; compile it with this store first`);
+    throw new WorkflowError(
+      "WRONG_WORKFLOW",
+      `this task belongs to workflow "${name}", which this process has not compiled; compile it with this store first`,
+    );
   }
 
-  private async guard(sql: Sql, workflow: AnyWorkflow, address: Address, head: HeadRow | null, checkpoint: Checkpoint, metadata: CheckpointMetadata): Promise<void> {
+  private async guard(
+    sql: Sql,
+    workflow: AnyWorkflow,
+    address: Address,
+    head: HeadRow | null,
+    checkpoint: Checkpoint,
+    metadata: CheckpointMetadata,
+  ): Promise<void> {
     const { thread, namespace, id: parent, token, loaded } = address;
     await requireLease(sql, thread, token);
     let from = head?.execution ? (JSON.parse(head.execution) as Execution) : null;
@@ -197,7 +224,12 @@ export class GuardedSaver extends BaseCheckpointSaver {
     checkLegal(workflow, { source: metadata.source, from, execution, values: checkpoint.channel_values });
     if (execution?.last && execution.revision !== from?.revision) {
       const { kind } = execution.last;
-      await appendEvent(sql, thread, { revision: execution.revision, kind, at: this.clock.now(), data: { ...execution.last, to: execution.step } });
+      await appendEvent(sql, thread, {
+        revision: execution.revision,
+        kind,
+        at: this.clock.now(),
+        data: { ...execution.last, to: execution.step },
+      });
     }
   }
 
@@ -206,8 +238,14 @@ export class GuardedSaver extends BaseCheckpointSaver {
       `insert into statecard_heads (task_id, namespace, checkpoint_id, workflow, revision, step, execution, updated_at) values (?, ?, ?, ?, ?, ?, ?, ?)
        on conflict (task_id, namespace) do update set checkpoint_id = excluded.checkpoint_id, workflow = excluded.workflow,
          revision = excluded.revision, step = excluded.step, execution = excluded.execution, updated_at = excluded.updated_at`,
-      address.thread, address.namespace, id, execution?.workflow ?? null, execution?.revision ?? 0, execution?.step ?? null,
-      execution ? JSON.stringify(execution) : null, this.clock.now(),
+      address.thread,
+      address.namespace,
+      id,
+      execution?.workflow ?? null,
+      execution?.revision ?? 0,
+      execution?.step ?? null,
+      execution ? JSON.stringify(execution) : null,
+      this.clock.now(),
     );
   }
 
@@ -229,7 +267,9 @@ export class GuardedSaver extends BaseCheckpointSaver {
         // would buy nothing but one model call less after a kill in between.
         if (!special) return;
       }
-      const conflict = special ? "do update set channel = excluded.channel, type = excluded.type, value = excluded.value" : "do nothing";
+      const conflict = special
+        ? "do update set channel = excluded.channel, type = excluded.type, value = excluded.value"
+        : "do nothing";
       for (const row of rows) {
         await sql.run(
           `insert into writes (thread_id, checkpoint_ns, checkpoint_id, task_id, idx, channel, type, value) values (?, ?, ?, ?, ?, ?, ?, ?)
@@ -247,47 +287,14 @@ export class GuardedSaver extends BaseCheckpointSaver {
   }
 }
 
-/** The head row of a thread. */
-export function readHead(sql: Sql, thread: string, namespace: string): Promise<HeadRow | null> {
-  return first<HeadRow>(
-    sql,
-    `select checkpoint_id, workflow, revision, execution, forks, last_fork from statecard_heads where task_id = ? and namespace = ?`,
-    thread, namespace,
-  );
-}
-
-function readCheckpoint(sql: Sql, thread: string, namespace: string, id: string): Promise<CheckpointRow | null> {
-  return first<CheckpointRow>(
-    sql,
-    `select ${CHECKPOINT_COLUMNS} from checkpoints where thread_id = ? and checkpoint_ns = ? and checkpoint_id = ?`,
-    thread, namespace, id,
-  );
-}
-
-/** Removes checkpoints that are not among the latest of the head's line of parents. */
-async function prune(sql: Sql, thread: string, namespace: string, head: string): Promise<void> {
-  const chain = await sql.all<{ id: string }>(
-    `with recursive line (id, depth) as (
-       select cast(? as text), 0
-       union all
-       select c.parent_checkpoint_id, line.depth + 1 from checkpoints c join line on c.checkpoint_id = line.id
-       where c.thread_id = ? and c.checkpoint_ns = ? and c.parent_checkpoint_id is not null and line.depth + 1 < ?)
-     select id from line`,
-    head, thread, namespace, KEPT_CHECKPOINTS,
-  );
-  const marks = chain.map(() => "?").join(", ");
-  for (const table of ["checkpoints", "writes"]) {
-    await sql.run(
-      `delete from ${table} where thread_id = ? and checkpoint_ns = ? and checkpoint_id not in (${marks})`,
-      thread, namespace, ...chain.map((row) => row.id),
-    );
-  }
-}
-
 function staleWrite(thread: string, head: string, parent: string | undefined): WorkflowError {
-  return new WorkflowError("STALE_WRITE", `task ${thread} has moved on: its head is ${head}, the write was based on ${parent ?? "nothing"}; read the task again`, {
-    details: { taskId: thread, head, parent: parent ?? null },
-  });
+  return new WorkflowError(
+    "STALE_WRITE",
+    `task ${thread} has moved on: its head is ${head}, the write was based on ${parent ?? "nothing"}; read the task again`,
+    {
+      details: { taskId: thread, head, parent: parent ?? null },
+    },
+  );
 }
 
 function addressOf(config: RunnableConfig): Address {

@@ -31,7 +31,10 @@ export class Leases {
       const row = await read(sql, taskId);
       if (row && this.isHeld(row)) {
         const message = `task ${taskId} is being run by process ${row.pid} on ${row.host}; wait until it pauses or ends`;
-        throw new WorkflowError("TASK_BUSY", message, { retryable: true, details: { taskId, host: row.host, pid: row.pid } });
+        throw new WorkflowError("TASK_BUSY", message, {
+          retryable: true,
+          details: { taskId, host: row.host, pid: row.pid },
+        });
       }
       const token = (row?.token ?? 0) + 1;
       const { host, pid, started } = thisProcess;
@@ -39,7 +42,12 @@ export class Leases {
         `insert into statecard_leases (task_id, token, host, pid, started, expires, closing) values (?, ?, ?, ?, ?, ?, 0)
          on conflict (task_id) do update set token = excluded.token, host = excluded.host, pid = excluded.pid,
            started = excluded.started, expires = excluded.expires, closing = 0`,
-        taskId, token, host, pid, started, this.clock.now() + LEASE_MS,
+        taskId,
+        token,
+        host,
+        pid,
+        started,
+        this.clock.now() + LEASE_MS,
       );
       return { taskId, token };
     });
@@ -47,11 +55,20 @@ export class Leases {
 
   async renew(lease: Lease): Promise<void> {
     const expires = this.clock.now() + LEASE_MS;
-    await this.sql.run(`update statecard_leases set expires = ? where task_id = ? and token = ? and pid is not null`, expires, lease.taskId, lease.token);
+    await this.sql.run(
+      `update statecard_leases set expires = ? where task_id = ? and token = ? and pid is not null`,
+      expires,
+      lease.taskId,
+      lease.token,
+    );
   }
 
   async release(lease: Lease): Promise<void> {
-    await this.sql.run(`update statecard_leases set pid = null, closing = 0 where task_id = ? and token = ?`, lease.taskId, lease.token);
+    await this.sql.run(
+      `update statecard_leases set pid = null, closing = 0 where task_id = ? and token = ?`,
+      lease.taskId,
+      lease.token,
+    );
   }
 
   /** What the owner of a task is doing, as an answerer needs to know. */
@@ -85,5 +102,9 @@ export async function requireLease(sql: Sql, taskId: string, token: unknown): Pr
 }
 
 function read(sql: Sql, taskId: string): Promise<LeaseRow | null> {
-  return first<LeaseRow>(sql, `select token, host, pid, started, expires, closing from statecard_leases where task_id = ?`, taskId);
+  return first<LeaseRow>(
+    sql,
+    `select token, host, pid, started, expires, closing from statecard_leases where task_id = ?`,
+    taskId,
+  );
 }

@@ -22,9 +22,13 @@ export interface Proposed {
 export function checkLegal(workflow: AnyWorkflow, proposed: Proposed): void {
   const { source, from, execution } = proposed;
   const refuse = (why: string): never => {
-    throw new WorkflowError("ILLEGAL_STATE", `a checkpoint of workflow "${workflow.name}" was refused: ${why} (written by ${source})`, {
-      details: { source, from: from?.step ?? null, to: execution?.step ?? null },
-    });
+    throw new WorkflowError(
+      "ILLEGAL_STATE",
+      `a checkpoint of workflow "${workflow.name}" was refused: ${why} (written by ${source})`,
+      {
+        details: { source, from: from?.step ?? null, to: execution?.step ?? null },
+      },
+    );
   };
   if (!execution) return refuse("the execution record is missing");
   if (!from) {
@@ -39,7 +43,13 @@ export function checkLegal(workflow: AnyWorkflow, proposed: Proposed): void {
   checkBranches(workflow, execution, proposed.values, refuse);
 }
 
-function checkMove(workflow: AnyWorkflow, from: Execution, execution: Execution, source: string, refuse: (why: string) => never): void {
+function checkMove(
+  workflow: AnyWorkflow,
+  from: Execution,
+  execution: Execution,
+  source: string,
+  refuse: (why: string) => never,
+): void {
   if (source === "update" || source === "fork" || source === "input") {
     const isRetry = from.status === "failed" && jsonEqual(execution, retry(from));
     if (!isRetry && !jsonEqual(from, execution)) refuse("the execution record belongs to the runtime");
@@ -49,20 +59,36 @@ function checkMove(workflow: AnyWorkflow, from: Execution, execution: Execution,
     if (!jsonEqual(from, execution)) refuse("the record changed without a new revision");
     return;
   }
-  if (execution.revision !== from.revision + 1) refuse(`the revision went from ${from.revision} to ${execution.revision}`);
+  if (execution.revision !== from.revision + 1)
+    refuse(`the revision went from ${from.revision} to ${execution.revision}`);
   if (execution.step !== from.step && !targets(workflow.steps[from.step]).includes(execution.step)) {
-    throw new WorkflowError("ILLEGAL_TRANSITION", `${from.step} cannot be followed by ${execution.step} in workflow "${workflow.name}"`, {
-      details: { from: from.step, to: execution.step, source },
-    });
+    throw new WorkflowError(
+      "ILLEGAL_TRANSITION",
+      `${from.step} cannot be followed by ${execution.step} in workflow "${workflow.name}"`,
+      {
+        details: { from: from.step, to: execution.step, source },
+      },
+    );
   }
 }
 
 /** LangGraph keeps what runs next in branch channels; they must lead where the record says. */
-function checkBranches(workflow: AnyWorkflow, execution: Execution, values: Readonly<Record<string, unknown>>, refuse: (why: string) => never): void {
+function checkBranches(
+  workflow: AnyWorkflow,
+  execution: Execution,
+  values: Readonly<Record<string, unknown>>,
+  refuse: (why: string) => never,
+): void {
   const due = dueNode(workflow, execution);
-  const led = Object.keys(values).filter((name) => name.startsWith("branch:to:")).map((name) => name.slice("branch:to:".length));
+  const led = Object.keys(values)
+    .filter((name) => name.startsWith("branch:to:"))
+    .map((name) => name.slice("branch:to:".length));
   const atStart = values.__start__ !== undefined;
-  if (due === END_OF_TASK ? led.length > 0 || atStart : !(led.length === 0 && atStart) && !(led.length === 1 && led[0] === due && !atStart)) {
+  if (
+    due === END_OF_TASK
+      ? led.length > 0 || atStart
+      : !(led.length === 0 && atStart) && !(led.length === 1 && led[0] === due && !atStart)
+  ) {
     const names = [...led, ...(atStart ? ["the start"] : [])].join(", ") || "nowhere";
     refuse(`the graph would go to ${names}, the record says ${due === ACT ? "act" : due}`);
   }

@@ -5,7 +5,8 @@ import type { Answer, OwnerState, Request, RequestRow } from "../people/requests
 import type { Execution } from "../state/execution.ts";
 import type { AnyWorkflow } from "../workflow/define.ts";
 import { appendEvent, readEvents } from "./events.ts";
-import { GuardedSaver, readHead } from "./guarded-saver.ts";
+import { readHead } from "./checkpoints.ts";
+import { GuardedSaver } from "./guarded-saver.ts";
 import { Leases, requireLease } from "./leases.ts";
 import { first, type Sql } from "./sql.ts";
 
@@ -71,7 +72,11 @@ export class SqlStore implements TaskStore {
   fork(lease: Lease, from: string): Promise<void> {
     return this.sql.transaction(async (sql) => {
       await requireLease(sql, lease.taskId, lease.token);
-      await sql.run(`update statecard_heads set forks = forks + 1, last_fork = ? where task_id = ? and namespace = ''`, from, lease.taskId);
+      await sql.run(
+        `update statecard_heads set forks = forks + 1, last_fork = ? where task_id = ? and namespace = ''`,
+        from,
+        lease.taskId,
+      );
       await appendEvent(sql, lease.taskId, { revision: -1, kind: "forked", at: this.clock.now(), data: { from } });
     });
   }
@@ -84,7 +89,11 @@ export class SqlStore implements TaskStore {
     for (const request of requests) {
       await this.sql.run(
         `insert into statecard_requests (task_id, id, decision, forks, request) values (?, ?, ?, ?, ?) on conflict (task_id, id) do nothing`,
-        taskId, request.id, decision, forks, JSON.stringify(request),
+        taskId,
+        request.id,
+        decision,
+        forks,
+        JSON.stringify(request),
       );
     }
   }
@@ -92,7 +101,9 @@ export class SqlStore implements TaskStore {
   async requests(taskId: string, decision: number, forks: number): Promise<readonly RequestRow[]> {
     const rows = await this.sql.all<StoredRequest>(
       `select ${REQUEST_COLUMNS} from statecard_requests where task_id = ? and decision = ? and forks = ? order by id`,
-      taskId, decision, forks,
+      taskId,
+      decision,
+      forks,
     );
     return rows.map(toRequestRow);
   }
@@ -107,7 +118,11 @@ export class SqlStore implements TaskStore {
       const at = this.clock.now();
       await sql.run(
         `update statecard_requests set answer = ?, answered_by = ?, answered_at = ? where task_id = ? and id = ? and answer is null`,
-        JSON.stringify(answer), who, at, taskId, id,
+        JSON.stringify(answer),
+        who,
+        at,
+        taskId,
+        id,
       );
       await appendEvent(sql, taskId, { revision: -1, kind: "answered", at, data: { id, who } });
       return this.leases.ownerState(sql, taskId);
@@ -115,7 +130,13 @@ export class SqlStore implements TaskStore {
   }
 
   async hasAnswers(taskId: string): Promise<boolean> {
-    return (await first(this.sql, `select 1 from statecard_requests where task_id = ? and answer is not null limit 1`, taskId)) !== null;
+    return (
+      (await first(
+        this.sql,
+        `select 1 from statecard_requests where task_id = ? and answer is not null limit 1`,
+        taskId,
+      )) !== null
+    );
   }
 
   append(taskId: string, revision: number, kind: string, data: Readonly<Record<string, unknown>>): Promise<void> {
@@ -127,7 +148,12 @@ export class SqlStore implements TaskStore {
   }
 
   async tasks(): Promise<readonly TaskRow[]> {
-    const heads = await this.sql.all<{ task_id: string; execution: string; forks: number; updated_at: number }>(
+    const heads = await this.sql.all<{
+      task_id: string;
+      execution: string;
+      forks: number;
+      updated_at: number | string;
+    }>(
       `select task_id, execution, forks, updated_at from statecard_heads where namespace = '' and execution is not null order by updated_at desc, task_id`,
     );
     const rows: TaskRow[] = [];
@@ -149,20 +175,32 @@ export class SqlStore implements TaskStore {
       `select ordinal, requests, used from statecard_parent_pauses where task_id = ? order by ordinal`,
       taskId,
     );
-    return rows.map((row) => ({ ordinal: row.ordinal, requests: JSON.parse(row.requests) as Request[], used: row.used === 1 }));
+    return rows.map((row) => ({
+      ordinal: row.ordinal,
+      requests: JSON.parse(row.requests) as Request[],
+      used: row.used === 1,
+    }));
   }
 
   async setParentPause(taskId: string, pause: ParentPause): Promise<void> {
     await this.sql.run(
       `insert into statecard_parent_pauses (task_id, ordinal, requests, used) values (?, ?, ?, ?)
        on conflict (task_id, ordinal) do update set requests = excluded.requests, used = excluded.used`,
-      taskId, pause.ordinal, JSON.stringify(pause.requests), pause.used ? 1 : 0,
+      taskId,
+      pause.ordinal,
+      JSON.stringify(pause.requests),
+      pause.used ? 1 : 0,
     );
   }
 }
 
 async function readRequest(sql: Sql, taskId: string, id: string): Promise<RequestRow | null> {
-  const row = await first<StoredRequest>(sql, `select ${REQUEST_COLUMNS} from statecard_requests where task_id = ? and id = ?`, taskId, id);
+  const row = await first<StoredRequest>(
+    sql,
+    `select ${REQUEST_COLUMNS} from statecard_requests where task_id = ? and id = ?`,
+    taskId,
+    id,
+  );
   return row && toRequestRow(row);
 }
 

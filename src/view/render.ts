@@ -67,11 +67,16 @@ export function renderView(input: ViewInput): View {
   }
   if (input.observation) volatile.push({ name: "observation", text: renderObservation(input.observation) });
   const conversation: Section[] =
-    turns.length > 0 ? [{ name: "conversation", text: turns.map((turn) => `${turn.role}: ${turn.text}`).join("\n") }] : [];
+    turns.length > 0
+      ? [{ name: "conversation", text: turns.map((turn) => `${turn.role}: ${turn.text}`).join("\n") }]
+      : [];
   return {
     messages: [
       { role: "system", content: instructions.text },
-      ...turns.map((turn): ViewMessage => ({ role: turn.role, content: turn.role === "user" ? escapeTags(turn.text) : turn.text })),
+      ...turns.map((turn): ViewMessage => ({
+        role: turn.role,
+        content: turn.role === "user" ? escapeTags(turn.text) : turn.text,
+      })),
       { role: "user", content: volatile.map((section) => section.text).join("\n") },
     ],
     sections: [instructions, ...conversation, ...volatile],
@@ -150,7 +155,9 @@ function describeType(field: Field<unknown>): string {
 function renderStep(workflow: AnyWorkflow, snapshot: Snapshot): string {
   const { execution, state } = snapshot;
   const step = workflow.steps[execution.step];
-  const next = moves(workflow, execution.step, state).map((move) => (move.closed ? `(${move.closed.reason})` : move.to));
+  const next = moves(workflow, execution.step, state).map((move) =>
+    move.closed ? `(${move.closed.reason})` : move.to,
+  );
   return block("step", [
     `name: ${execution.step}`,
     ...(step?.instructions ? [`instructions: ${step.instructions}`] : []),
@@ -178,7 +185,11 @@ function renderObservation(observation: Observation): string {
     case "message":
       return block("observation", [escapeTags(observation.text)], ' kind="message"');
     case "answer":
-      return block("observation", [`question: ${escapeTags(observation.question)}`, `answer: ${escapeTags(observation.text)}`], ' kind="answer"');
+      return block(
+        "observation",
+        [`question: ${escapeTags(observation.question)}`, `answer: ${escapeTags(observation.text)}`],
+        ' kind="answer"',
+      );
     case "workflow":
       return block("observation", [`workflow ${observation.workflow} ${observation.status}`], ' kind="workflow"');
   }

@@ -35,7 +35,12 @@ export interface DecisionCost {
 export const FREE: DecisionCost = { usage: NO_USAGE, measures: null, refused: 0 };
 
 export type Admission =
-  | { readonly ok: true; readonly state: State; readonly changes: Readonly<Record<string, unknown>>; readonly step: string }
+  | {
+      readonly ok: true;
+      readonly state: State;
+      readonly changes: Readonly<Record<string, unknown>>;
+      readonly step: string;
+    }
   | { readonly ok: false; readonly refusal: Refusal };
 
 /** How a step writes: a model only what it declares, code everything unless it declares less. */
@@ -116,13 +121,22 @@ export function applyDecision(
     ok: true,
     update: {
       changes: admitted.changes,
-      execution: moveTo(workflow, { ...decided, pending, status: pending ? "waiting_user" : "running" }, admitted.step, pending),
+      execution: moveTo(
+        workflow,
+        { ...decided, pending, status: pending ? "waiting_user" : "running" },
+        admitted.step,
+        pending,
+      ),
     },
   };
 }
 
 /** Records that a child workflow is to run; nothing else changes until it has finished. Pure. */
-export function startChild(snapshot: Snapshot, child: { workflow: string; input: Record<string, unknown> }, observation: Observation | null): Update {
+export function startChild(
+  snapshot: Snapshot,
+  child: { workflow: string; input: Record<string, unknown> },
+  observation: Observation | null,
+): Update {
   const { execution } = snapshot;
   const decision: Decision = { because: `run workflow ${child.workflow}` };
   const counted = countDecision(execution, decision, FREE, observation);
@@ -131,7 +145,12 @@ export function startChild(snapshot: Snapshot, child: { workflow: string; input:
 }
 
 /** Commits the outcome of a pending action: the observation, and for a child's end a patch and a move. Pure. */
-export function settle(workflow: AnyWorkflow, snapshot: Snapshot, observation: Observation, result: Decision | null): { ok: true; update: Update } | { ok: false; refusal: Refusal } {
+export function settle(
+  workflow: AnyWorkflow,
+  snapshot: Snapshot,
+  observation: Observation,
+  result: Decision | null,
+): { ok: true; update: Update } | { ok: false; refusal: Refusal } {
   const { execution } = snapshot;
   const settled: Execution = {
     ...execution,
@@ -139,7 +158,14 @@ export function settle(workflow: AnyWorkflow, snapshot: Snapshot, observation: O
     observation,
     status: "running",
     revision: execution.revision + 1,
-    last: { kind: "result", step: execution.step, decision: result ? { ...result } : null, observation, usage: NO_USAGE, measures: null },
+    last: {
+      kind: "result",
+      step: execution.step,
+      decision: result ? { ...result } : null,
+      observation,
+      usage: NO_USAGE,
+      measures: null,
+    },
   };
   if (!result) return { ok: true, update: { changes: {}, execution: settled } };
   const admitted = admitDecision(workflow, snapshot, result);
@@ -148,7 +174,13 @@ export function settle(workflow: AnyWorkflow, snapshot: Snapshot, observation: O
 }
 
 /** The record of a task that could not go on: it stays where it is and says why. Pure. */
-export function fail(execution: Execution, error: TaskError, cost: DecisionCost, observation: Observation | null, decision: Decision | null = null): Execution {
+export function fail(
+  execution: Execution,
+  error: TaskError,
+  cost: DecisionCost,
+  observation: Observation | null,
+  decision: Decision | null = null,
+): Execution {
   return {
     ...execution,
     status: "failed",
@@ -175,7 +207,12 @@ export function retry(execution: Execution): Execution {
   };
 }
 
-function countDecision(execution: Execution, decision: Decision, cost: DecisionCost, observation: Observation | null): Execution {
+function countDecision(
+  execution: Execution,
+  decision: Decision,
+  cost: DecisionCost,
+  observation: Observation | null,
+): Execution {
   const { step } = execution;
   const made = execution.decisionsByStep[step] ?? 0;
   return {
@@ -202,14 +239,24 @@ function moveTo(workflow: AnyWorkflow, execution: Execution, step: string, pendi
   return { ...execution, pending, status, step, completedSteps, retryCount: 0 };
 }
 
-function lastUpdate(kind: LastUpdate["kind"], step: string, decision: Decision | null, observation: Observation | null, cost: DecisionCost): LastUpdate {
-  const told = decision && Object.fromEntries(Object.entries(decision).filter(([, value]) => value !== null && value !== undefined));
+function lastUpdate(
+  kind: LastUpdate["kind"],
+  step: string,
+  decision: Decision | null,
+  observation: Observation | null,
+  cost: DecisionCost,
+): LastUpdate {
+  const told =
+    decision &&
+    Object.fromEntries(Object.entries(decision).filter(([, value]) => value !== null && value !== undefined));
   return { kind, step, decision: told, observation, usage: cost.usage, measures: cost.measures };
 }
 
 /** One line about a decision, for the view: what was done, and to which fields. */
 function describeDecision(execution: Execution, decision: Decision): string {
-  const fields = Object.entries(decision.patch ?? {}).flatMap(([name, value]) => (value === null || value === undefined ? [] : [name]));
+  const fields = Object.entries(decision.patch ?? {}).flatMap(([name, value]) =>
+    value === null || value === undefined ? [] : [name],
+  );
   const parts = [
     fields.length > 0 ? `set ${fields.join(", ")}` : "",
     decision.clear?.length ? `cleared ${decision.clear.join(", ")}` : "",

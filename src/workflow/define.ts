@@ -163,7 +163,7 @@ export function defineWorkflow<const F extends Fields, N extends string, const I
 export function anyWorkflow<F extends Fields, N extends string, I extends keyof F & string>(
   workflow: Workflow<F, N, I>,
 ): AnyWorkflow {
-  return workflow as unknown as AnyWorkflow;
+  return workflow;
 }
 
 /** The input of a workflow: a message, and the fields that it declares as input. */

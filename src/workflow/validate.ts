@@ -45,7 +45,11 @@ function nameFaults(workflow: AnyWorkflow): Fault[] {
   const faults: Fault[] = [];
   const name = (path: string, value: string, reserved: ReadonlySet<string>) => {
     if (!NAME.test(value)) {
-      faults.push({ path, code: "INVALID_NAME", message: "use 1 to 64 letters, digits, _ and -, starting with a letter" });
+      faults.push({
+        path,
+        code: "INVALID_NAME",
+        message: "use 1 to 64 letters, digits, _ and -, starting with a letter",
+      });
     } else if (reserved.has(value)) {
       faults.push({ path, code: "INVALID_NAME", message: `"${value}" belongs to the runtime; choose another name` });
     }
@@ -54,7 +58,11 @@ function nameFaults(workflow: AnyWorkflow): Fault[] {
   for (const step of Object.keys(workflow.steps)) name(`steps.${step}`, step, RESERVED_STEPS);
   for (const field of Object.keys(workflow.state)) name(`state.${field}`, field, RESERVED_FIELDS);
   for (const field of Object.keys(workflow.state).filter((field) => Object.hasOwn(workflow.steps, field))) {
-    faults.push({ path: `state.${field}`, code: "INVALID_NAME", message: `a step is named "${field}" too; rename one` });
+    faults.push({
+      path: `state.${field}`,
+      code: "INVALID_NAME",
+      message: `a step is named "${field}" too; rename one`,
+    });
   }
   if (!Number.isInteger(workflow.version) || workflow.version < 1) {
     faults.push({ path: "version", code: "INVALID_VERSION", message: "must be a whole number from 1" });
@@ -73,10 +81,18 @@ function fieldFaults(workflow: AnyWorkflow): Fault[] {
       faults.push({ path, code: "UNSERIALIZABLE_FIELD", message: `its values would not survive as JSON: ${why}` });
     }
     if (field.schema.safeParse(null).success) {
-      faults.push({ path, code: "CONTRADICTION", message: "null means that a field has no value; take .nullable() or .nullish() away" });
+      faults.push({
+        path,
+        code: "CONTRADICTION",
+        message: "null means that a field has no value; take .nullable() or .nullish() away",
+      });
     }
     if (field.rules.appendOnly && !field.schema.safeParse([]).success) {
-      faults.push({ path, code: "CONTRADICTION", message: "append-only, but the empty list is not allowed by its schema" });
+      faults.push({
+        path,
+        code: "CONTRADICTION",
+        message: "append-only, but the empty list is not allowed by its schema",
+      });
     }
     if (field.rules.appendOnly && field.rules.writeOnce) {
       faults.push({ path, code: "CONTRADICTION", message: "write-once and append-only exclude each other" });
@@ -108,18 +124,30 @@ function stepFaults(workflow: AnyWorkflow, name: string, step: RuntimeStep): Fau
     faults.push({ path, code: "INVALID_STEP", message: "has more than one of run, workflow and final" });
   }
   if (step.final && (step.to ?? step.writes ?? step.instructions ?? step.model) !== undefined) {
-    faults.push({ path, code: "INVALID_STEP", message: "is final, so nothing happens in it: only requires makes sense" });
+    faults.push({
+      path,
+      code: "INVALID_STEP",
+      message: "is final, so nothing happens in it: only requires makes sense",
+    });
   }
   if ((step.input ?? step.output) !== undefined && !step.workflow) {
     faults.push({ path, code: "INVALID_STEP", message: "input and output belong to a step with a workflow" });
   }
   if (step.maxDecisions !== undefined && !isLimit(step.maxDecisions)) {
-    faults.push({ path: `${path}.maxDecisions`, code: "INVALID_LIMIT", message: "must be a whole number from 1, or Infinity" });
+    faults.push({
+      path: `${path}.maxDecisions`,
+      code: "INVALID_LIMIT",
+      message: "must be a whole number from 1, or Infinity",
+    });
   }
   const modelDecides = decider === 0;
   for (const field of modelDecides ? (step.writes ?? []) : []) {
     if (workflow.state[field]?.rules.runtimeOnly) {
-      faults.push({ path: `${path}.writes`, code: "RUNTIME_ONLY", message: `no model may write "${field}"; write it in a code step` });
+      faults.push({
+        path: `${path}.writes`,
+        code: "RUNTIME_ONLY",
+        message: `no model may write "${field}"; write it in a code step`,
+      });
     }
   }
   return faults;
@@ -144,20 +172,36 @@ function pathFaults(workflow: AnyWorkflow): Fault[] {
     faults.push({ path: "initial", code: "INVALID_STEP", message: "the first step is final, so nothing would happen" });
   }
   if (initial?.requires?.length) {
-    faults.push({ path: `steps.${workflow.initial}.requires`, code: "CONTRADICTION", message: "nothing is known yet at the first step" });
+    faults.push({
+      path: `steps.${workflow.initial}.requires`,
+      code: "CONTRADICTION",
+      message: "nothing is known yet at the first step",
+    });
   }
   const reached = reachable(workflow, workflow.initial);
   for (const name of steps) {
     if (!reached.has(name)) {
-      faults.push({ path: `steps.${name}`, code: "UNREACHABLE", message: "no transition leads here from the first step" });
+      faults.push({
+        path: `steps.${name}`,
+        code: "UNREACHABLE",
+        message: "no transition leads here from the first step",
+      });
     }
     if (workflow.steps[name]?.final) continue;
     const onward = reachable(workflow, name);
     if (![...onward].some((other) => workflow.steps[other]?.final)) {
       faults.push({ path: `steps.${name}`, code: "DEAD_END", message: "no final step can be reached from here" });
     }
-    if (workflow.maxDecisions === Infinity && workflow.steps[name]?.maxDecisions === Infinity && returns(workflow, name)) {
-      faults.push({ path: `steps.${name}`, code: "UNLIMITED_LOOP", message: "can be visited for ever: set maxDecisions here or on the workflow" });
+    if (
+      workflow.maxDecisions === Infinity &&
+      workflow.steps[name]?.maxDecisions === Infinity &&
+      returns(workflow, name)
+    ) {
+      faults.push({
+        path: `steps.${name}`,
+        code: "UNLIMITED_LOOP",
+        message: "can be visited for ever: set maxDecisions here or on the workflow",
+      });
     }
   }
   return faults;

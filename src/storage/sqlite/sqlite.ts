@@ -24,7 +24,10 @@ export const DEFAULT_DATABASE = ".statecard/tasks.db";
  * @param file a path, or `:memory:`. Unless given: STATECARD_DB, else `.statecard/tasks.db`.
  * @example compile(ticket, { model, store: sqliteStore("tasks.db") })
  */
-export function sqliteStore(file = process.env.STATECARD_DB || DEFAULT_DATABASE, options: SqliteOptions = {}): SqlStore {
+export function sqliteStore(
+  file = process.env.STATECARD_DB || DEFAULT_DATABASE,
+  options: SqliteOptions = {},
+): SqlStore {
   return new SqlStore(new SqliteDatabase(file, options), options.clock ?? systemClock);
 }
 
@@ -124,9 +127,13 @@ function open(file: string, options: SqliteOptions): Connection {
   try {
     const version = storedVersion(database);
     if (version !== null && version > SCHEMA_VERSION) {
-      throw new WorkflowError("DATABASE_TOO_NEW", `${file} was written by a newer version of statecard (format ${version}, this version knows ${SCHEMA_VERSION}); update statecard, or name another file with --db`, {
-        details: { file, version, known: SCHEMA_VERSION },
-      });
+      throw new WorkflowError(
+        "DATABASE_TOO_NEW",
+        `${file} was written by a newer version of statecard (format ${version}, this version knows ${SCHEMA_VERSION}); update statecard, or name another file with --db`,
+        {
+          details: { file, version, known: SCHEMA_VERSION },
+        },
+      );
     }
     database.pragma("journal_mode = wal");
     database.pragma(`synchronous = ${options.synchronous ?? "normal"}`);
@@ -141,7 +148,11 @@ function open(file: string, options: SqliteOptions): Connection {
 function prepareFolder(file: string): void {
   if (existsSync(file)) {
     if (statSync(file).isDirectory()) {
-      throw new WorkflowError("DATABASE_INVALID", `${file} is a folder, not a database; name a file with --db or STATECARD_DB`, { details: { file } });
+      throw new WorkflowError(
+        "DATABASE_INVALID",
+        `${file} is a folder, not a database; name a file with --db or STATECARD_DB`,
+        { details: { file } },
+      );
     }
     try {
       accessSync(file, constants.R_OK | constants.W_OK);
@@ -156,20 +167,28 @@ function prepareFolder(file: string): void {
 function storedVersion(database: Database.Database): number | null {
   const table = database.prepare("select 1 from sqlite_master where name = 'statecard_meta'").get();
   if (!table) return null;
-  const row = database.prepare("select value from statecard_meta where key = 'schema_version'").get() as { value: string } | undefined;
+  const row = database.prepare("select value from statecard_meta where key = 'schema_version'").get() as
+    | { value: string }
+    | undefined;
   return row ? Number(row.value) : null;
 }
 
 function createTables(database: Database.Database): void {
   const create = database.transaction(() => {
     for (const table of TABLES) database.exec(table);
-    database.prepare("insert into statecard_meta values ('schema_version', ?) on conflict (key) do nothing").run(String(SCHEMA_VERSION));
+    database
+      .prepare("insert into statecard_meta values ('schema_version', ?) on conflict (key) do nothing")
+      .run(String(SCHEMA_VERSION));
   });
   create.immediate();
 }
 
 function readOnly(file: string, cause?: unknown): WorkflowError {
-  return new WorkflowError("DATABASE_READ_ONLY", `${file} cannot be written; change its permissions, or name another file with --db or STATECARD_DB`, { cause, details: { file } });
+  return new WorkflowError(
+    "DATABASE_READ_ONLY",
+    `${file} cannot be written; change its permissions, or name another file with --db or STATECARD_DB`,
+    { cause, details: { file } },
+  );
 }
 
 /** Says in plain words what is wrong with the file; everything else is passed on. */
@@ -177,17 +196,37 @@ function databaseError(file: string, error: unknown): unknown {
   const code = error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : "";
   const details = { file };
   if (code.startsWith("SQLITE_BUSY") || code.startsWith("SQLITE_LOCKED")) {
-    return new WorkflowError("DATABASE_LOCKED", `another program holds ${file} locked; try again when it is done`, { cause: error, details, retryable: true });
+    return new WorkflowError("DATABASE_LOCKED", `another program holds ${file} locked; try again when it is done`, {
+      cause: error,
+      details,
+      retryable: true,
+    });
   }
   if (code.startsWith("SQLITE_READONLY")) return readOnly(file, error);
   if (code === "SQLITE_NOTADB" || code.startsWith("SQLITE_CORRUPT")) {
-    return new WorkflowError("DATABASE_INVALID", `${file} is not a database, or it is damaged; name another file with --db or STATECARD_DB`, { cause: error, details });
+    return new WorkflowError(
+      "DATABASE_INVALID",
+      `${file} is not a database, or it is damaged; name another file with --db or STATECARD_DB`,
+      { cause: error, details },
+    );
   }
-  if (code.startsWith("SQLITE_CANTOPEN") || ["EACCES", "EPERM", "EROFS", "ENOTDIR", "ENOENT", "EEXIST", "ENAMETOOLONG"].includes(code) || (error instanceof TypeError && error.message.includes("directory does not exist"))) {
-    return new WorkflowError("DATABASE_UNAVAILABLE", `${file} cannot be opened or made (${code || "no such folder"}): check that its folder exists and may be written, or name another file with --db or STATECARD_DB`, { cause: error, details });
+  if (
+    code.startsWith("SQLITE_CANTOPEN") ||
+    ["EACCES", "EPERM", "EROFS", "ENOTDIR", "ENOENT", "EEXIST", "ENAMETOOLONG"].includes(code) ||
+    (error instanceof TypeError && error.message.includes("directory does not exist"))
+  ) {
+    return new WorkflowError(
+      "DATABASE_UNAVAILABLE",
+      `${file} cannot be opened or made (${code || "no such folder"}): check that its folder exists and may be written, or name another file with --db or STATECARD_DB`,
+      { cause: error, details },
+    );
   }
   if (code === "SQLITE_FULL") {
-    return new WorkflowError("DATABASE_UNAVAILABLE", `the disk that holds ${file} is full; the task is as it was before this write`, { cause: error, details });
+    return new WorkflowError(
+      "DATABASE_UNAVAILABLE",
+      `the disk that holds ${file} is full; the task is as it was before this write`,
+      { cause: error, details },
+    );
   }
   return error;
 }

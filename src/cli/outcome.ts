@@ -1,0 +1,46 @@
+import type { TaskDescription } from "../compile/describe.ts";
+import type { TaskStore } from "../compile/store.ts";
+import { turnTokens } from "../compile/turns.ts";
+import type { WorkflowGraph } from "../compile/workflow-graph.ts";
+import { isOffline } from "./interruptible.ts";
+import { count, emphasise, fieldTable, printable, progressLine, shellWord, type Terminal } from "./terminal.ts";
+
+/** Where a task stands after a run, for people: progress, fields, and how to go on. */
+export async function printOutcome(
+  terminal: Terminal,
+  graph: WorkflowGraph,
+  store: TaskStore,
+  task: TaskDescription,
+): Promise<void> {
+  const { workflow } = graph.runtime;
+  const lines = [`${task.taskId} · ${workflow.name} v${task.version}${isOffline(graph) ? " · offline rules" : ""}`];
+  lines.push(`  ${progressLine(terminal, workflow, task)}`);
+  const table = fieldTable(terminal, workflow, task, {});
+  if (table) lines.push(table);
+  if (task.waiting) {
+    for (const request of task.waiting) lines.push(emphasise(terminal, "bold", printable(request.question)));
+    lines.push(`Waiting for an answer. Go on with:  npx statecard resume ${shellWord(task.taskId)} --answer "…"`);
+  } else if (task.status === "completed") {
+    lines.push(await closingLine(graph, store, task));
+  } else if (task.lastError) {
+    lines.push(emphasise(terminal, "red", `${task.lastError.code}: ${printable(task.lastError.message)}`));
+    lines.push(`Failed at ${task.step}. Try again with:  npx statecard resume ${shellWord(task.taskId)}`);
+  } else {
+    lines.push(`Stopped at ${task.step}. Go on with:  npx statecard resume ${shellWord(task.taskId)}`);
+  }
+  process.stdout.write(`${lines.join("\n")}\n`);
+}
+
+/** The last line of a finished task: decisions, refusals, and what the model read. */
+export async function closingLine(graph: WorkflowGraph, store: TaskStore, task: TaskDescription): Promise<string> {
+  const head = await store.head(task.taskId);
+  const decisions = head?.execution.decisions ?? 0;
+  const turns = await turnTokens(store, graph.runtime.workflow, graph.runtime.view, task.taskId);
+  const sum = (pick: (turn: (typeof turns)[number]) => number) =>
+    count(turns.reduce((total, turn) => total + pick(turn), 0));
+  const tokens =
+    turns.length === decisions && decisions > 0
+      ? ` Model input ${sum((turn) => turn.seen)} tokens; as one conversation ${sum((turn) => turn.wholeConversation)}.`
+      : "";
+  return `Done in ${decisions} decisions, ${head?.execution.refused ?? 0} refused.${tokens}`;
+}

@@ -1,0 +1,54 @@
+import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
+import { MemorySaver } from "@langchain/langgraph";
+import { compile, type CompileOptions } from "../compile/compile.ts";
+import { describeTask, type TaskDescription } from "../compile/describe.ts";
+import type { TaskEvent } from "../compile/store.ts";
+import type { Fields } from "../state/fields.ts";
+import type { Request } from "../people/requests.ts";
+import type { Refusal } from "../state/patch.ts";
+import type { Workflow } from "../workflow/define.ts";
+import { ScriptedModel } from "./scripted-model.ts";
+
+export interface RunWorkflowOptions extends Omit<CompileOptions, "model" | "store" | "checkpointer"> {
+  readonly model?: BaseChatModel;
+  readonly message?: string;
+  /** Input fields. */
+  readonly input?: Readonly<Record<string, unknown>>;
+  /** Answers to the questions, in order; the run ends at the first question without one. */
+  readonly answers?: readonly string[];
+}
+
+/** How a run under test went. */
+export interface WorkflowRun {
+  readonly task: TaskDescription;
+  readonly state: Readonly<Record<string, unknown>>;
+  /** The decisions that were refused, in order. */
+  readonly refused: readonly Refusal[];
+  readonly waiting: Pick<Request, "id" | "kind" | "question"> | undefined;
+  readonly events: readonly TaskEvent[];
+}
+
+/**
+ * Runs a workflow in memory to its end or its first unanswered question, for tests. A scripted model
+ * must be asked for exactly what its script has.
+ *
+ * @example
+ * const run = await runWorkflow(ticket, { model, message: "hello", answers: ["P1"] });
+ * expect(run.waiting?.question).toBe("Shall I start?");
+ */
+export async function runWorkflow<const F extends Fields, N extends string, const I extends keyof F & string>(
+  workflow: Workflow<F, N, I>,
+  options: RunWorkflowOptions,
+): Promise<WorkflowRun> {
+  const { message, input, answers = [], ...compileOptions } = options;
+  const graph = compile(workflow, { ...compileOptions, checkpointer: new MemorySaver() });
+  const { store } = graph.runtime;
+  const config = { configurable: { thread_id: "test" } };
+  await graph.invoke({ ...input, ...(message === undefined ? {} : { message }) } as never, config);
+  for (const answer of answers) await graph.invoke({ message: answer } as never, config);
+  if (options.model instanceof ScriptedModel) options.model.assertConsumed();
+  const task = await describeTask(store, "test");
+  const events = await store.events("test");
+  const refused = events.filter((event) => event.kind === "refused").map((event) => event.data as unknown as Refusal);
+  return { task, state: task.state, refused, waiting: task.waiting?.[0], events };
+}

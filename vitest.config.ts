@@ -1,0 +1,20 @@
+import { fileURLToPath } from "node:url";
+import { defineConfig } from "vitest/config";
+
+const source = (path: string) => fileURLToPath(new URL(path, import.meta.url));
+
+export default defineConfig({
+  resolve: {
+    alias: [
+      { find: /^statecard\/testing$/, replacement: source("./src/testing/index.ts") },
+      { find: /^statecard$/, replacement: source("./src/index.ts") },
+    ],
+  },
+  test: {
+    include: ["test/**/*.test.ts"],
+    // Some tests start servers and processes of their own on this small machine.
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
+    typecheck: { enabled: false },
+  },
+});

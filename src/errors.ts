@@ -87,7 +87,7 @@ export interface ErrorOptions {
  */
 export class WorkflowError extends Error {
   readonly code: ErrorCode;
-  readonly details: Readonly<Record<string, unknown>>;
+  details: Readonly<Record<string, unknown>>;
   readonly retryable: boolean;
 
   constructor(code: ErrorCode, message: string, options: ErrorOptions = {}) {
@@ -96,6 +96,12 @@ export class WorkflowError extends Error {
     this.code = code;
     this.details = options.details ?? {};
     this.retryable = options.retryable ?? false;
+  }
+
+  /** Adds details that are known further out, such as the task; what is there already stays. */
+  addDetails(details: Readonly<Record<string, unknown>>): this {
+    this.details = { ...details, ...this.details };
+    return this;
   }
 
   /** The HTTP status that fits the code. */

@@ -35,22 +35,22 @@ const REMEDIES: readonly (readonly [
   chinese: readonly [string, string],
 ])[] = [
   [
-    /network|internet|wi-?fi|connection|网络|连接/i,
+    /\bnetwork|\binternet|\bwi-?fi\b|\bconnection|网络|连接/i,
     ["the line drops, most likely at the router", "restart the router and renew the address lease"],
     ["线路中断,问题多半在路由器", "重启路由器并更新地址租约"],
   ],
   [
-    /password|log ?in|account|密码|登录|账号/i,
+    /\bpassword|\b(?:log|sign) ?in\b|\blocked\b|密码|登录|账号/i,
     ["the sign-in is refused, most likely a locked account", "unlock the account and send a link for a new password"],
     ["登录被拒绝,账号多半已锁定", "解锁账号并发送重设密码的链接"],
   ],
   [
-    /print|打印/i,
+    /\bprint|打印/i,
     ["the print queue is stuck", "empty the print queue and restart the printer"],
     ["打印队列卡住", "清空打印队列并重启打印机"],
   ],
   [
-    /order|return|exchange|refund|deliver|订单|退款|退货/i,
+    /\border|\breturn|\bexchang|\brefund|\bdeliver|订单|退款|退货/i,
     ["the order is not as the customer wants it", "hand the order to the order desk with a note"],
     ["订单与客户的要求不符", "附上说明转交订单组"],
   ],
@@ -61,10 +61,18 @@ const UNKNOWN_REMEDY = [
   ["原因尚不清楚", "附上记录转交专家处理"],
 ] as const;
 
-const GREETING = /^\W*(?:hi|hello|hey|good (?:morning|afternoon|evening)|你好|您好)\W*(?:there)?\W*$/i;
-const NO = /\b(?:no|nope|not|don'?t|stop|cancel|never ?mind|wait)\b|不|取消|别/i;
+const HAN = /\p{Script=Han}/u;
+const GREETING =
+  /^(?:[^\p{L}\p{N}]*(?:hi|hello|hey|there|good (?:morning|afternoon|evening)|你好|您好|早上好|下午好|晚上好))+[^\p{L}\p{N}]*$/iu;
+const ONLY_PRIORITY = /^[^\p{L}\p{N}]*(?:(?:the )?priority|优先级)?[^\p{L}\p{N}]*(?:is|是|为)?\s*p\s?[123][^\p{L}\p{N}]*$/iu;
+
+/** Answers to "Shall I start?": how they begin counts, since the rest may be about anything. */
+const FILLER =
+  /^(?:[^\p{L}\p{N}]*(?:(?:um+|uh|well|ah|oh|hi|hello|thanks|thank you|please|just|i think)\b|请|嗯|那就?|谢谢|你好))*[^\p{L}\p{N}]*/iu;
+const NO = /^(?:(?:no|nope|nah|not|don[’']?t|do not|stop|cancel|never ?mind|wait)\b|不(?!好意思)|别|取消|先别|算了)/i;
 const YES =
-  /\b(?:yes|yeah|yep|ok|okay|sure|please|go|start|proceed|do it|thanks?|thank you|great|perfect|fine|good|right|correct|works)\b|开始|好|可以|行|是的|同意|处理/i;
+  /^(?:(?:yes|yeah|yep|yup|ok|okay|sure|go|start|proceed|do it|do that|let[’']?s go|great|perfect|awesome|fine|good|right|correct|agreed|(?:that|it|this)(?: is|[’']s| would be| sounds| looks| works)? ?(?:good|fine|great|right|correct|perfect)?|(?:sounds|looks) (?:good|great|right|fine))\b|开始|好|可以|行|是|对|同意|没问题|处理)/i;
+const NEGATION = /\b(?:no|not|never|but|wait|stop)\b|n[’']t\b|不|别|但/i;
 const MAX_ASKED = 2;
 
 function priorityOf(text: string): "P1" | "P2" | "P3" | null {

@@ -3,7 +3,7 @@ import type { TaskEvent } from "../compile/store.ts";
 import type { Preview } from "../compile/turns.ts";
 import { isWorkflowError } from "../errors.ts";
 import { checkText } from "../people/replies.ts";
-import { sqliteStore } from "../storage/sqlite/sqlite.ts";
+import { storeForReading } from "./database.ts";
 import type { AnyWorkflow } from "../workflow/define.ts";
 import { targets } from "../workflow/validate.ts";
 import { EXIT } from "./exit.ts";
@@ -17,7 +17,7 @@ function print(options: CommonOptions, json: unknown, text: () => string): numbe
 
 /** `statecard show`: where a task stands. Reads the store alone, so it works without the task's graph. */
 export async function showCommand(taskId: string, options: CommonOptions): Promise<number> {
-  const task = await describeTask(sqliteStore(options.db), taskId);
+  const task = await describeTask(storeForReading(options.db), taskId);
   return print(options, task, () => showText(task));
 }
 
@@ -48,7 +48,7 @@ function showText(task: TaskDescription): string {
 
 /** `statecard history`: what happened to a task, line by line. */
 export async function historyCommand(taskId: string, options: CommonOptions): Promise<number> {
-  const store = sqliteStore(options.db);
+  const store = storeForReading(options.db);
   await describeTask(store, taskId);
   const events = await store.events(taskId);
   return print(options, { taskId, events }, () => events.map(eventLine).join("\n"));
@@ -87,7 +87,7 @@ function tell({ kind, data }: TaskEvent): string {
 
 /** `statecard tasks`: all tasks of the database, the latest changed first. */
 export async function tasksCommand(options: CommonOptions): Promise<number> {
-  const rows = await sqliteStore(options.db).tasks();
+  const rows = await storeForReading(options.db).tasks();
   const json = rows.map(({ taskId, execution, updatedAt, waiting }) => ({
     taskId,
     workflow: execution.workflow,
@@ -132,7 +132,7 @@ export interface PreviewOptions extends CommonOptions {
 
 /** `statecard preview`: what the model would be sent, under each policy, without a model. */
 export async function previewCommand(name: string, options: PreviewOptions): Promise<number> {
-  const store = sqliteStore(options.db);
+  const store = storeForReading(options.db);
   const message = options.message === undefined ? null : checkText(options.message);
   const { workflow, taskId, policy } = await workflowOrTask(name, options);
   const { previews } = await import("../compile/turns.ts");
@@ -158,7 +158,7 @@ async function workflowOrTask(
   name: string,
   options: CommonOptions,
 ): Promise<{ workflow: AnyWorkflow; taskId: string | null; policy: string }> {
-  const store = sqliteStore(options.db);
+  const store = storeForReading(options.db);
   const { graphOfTask, loadGraph } = await import("./graphs.ts");
   try {
     const { workflow, view } = (await loadGraph(name, store)).runtime;
@@ -179,7 +179,7 @@ function showSections(preview: Preview): string {
 /** `statecard graph`: a workflow's table, as text or as a Mermaid chart. */
 export async function graphCommand(name: string, options: CommonOptions & { mermaid?: boolean }): Promise<number> {
   const { loadGraph } = await import("./graphs.ts");
-  const graph = await loadGraph(name, sqliteStore(options.db));
+  const graph = await loadGraph(name, storeForReading(options.db));
   const { workflow } = graph.runtime;
   const steps = Object.entries(workflow.steps).map(([step, declared]) => ({
     name: step,

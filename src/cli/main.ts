@@ -4,6 +4,7 @@ import { Command as Program, CommanderError } from "commander";
 import { isWorkflowError, WorkflowError } from "../errors.ts";
 import { redact } from "../internal/redact.ts";
 import { EXIT, exitCodeOf } from "./exit.ts";
+import { shellWord } from "./terminal.ts";
 
 /** Loads a command's code when it is called, so that `--help` and wrong usage answer at once. */
 type Action = () => Promise<number>;
@@ -115,9 +116,15 @@ function printJsonError(error: unknown): void {
 }
 
 function describeError(error: unknown): string {
-  if (isWorkflowError(error)) return redact(`${error.code}: ${error.message}`);
+  if (isWorkflowError(error)) return redact(`${error.code}: ${error.message}${howToGoOn(error)}`);
   // Not ours: the stack is what a bug report needs.
   return redact(error instanceof Error ? (error.stack ?? error.message) : String(error));
+}
+
+/** After a failure that leaves the task where it was: the command that tries again. */
+function howToGoOn({ code, details: { taskId } }: WorkflowError): string {
+  const resumable = ["MODEL_FAILED", "MODEL_TIMEOUT", "STEP_FAILED", "MISSING_MODEL"].includes(code);
+  return resumable && typeof taskId === "string" ? `\nGo on with:  npx statecard resume ${shellWord(taskId)}` : "";
 }
 
 // A closed pipe, as in `statecard history x | head`, is no error.

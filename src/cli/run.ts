@@ -6,6 +6,7 @@ import type { WorkflowGraph } from "../compile/workflow-graph.ts";
 import { WorkflowError } from "../errors.ts";
 import { sqliteStore } from "../storage/sqlite/sqlite.ts";
 import { chat } from "./chat.ts";
+import { storeForReading } from "./database.ts";
 import { exitCodeOfStatus, usage } from "./exit.ts";
 import { graphOfTask, loadGraph } from "./graphs.ts";
 import { runInterruptibly } from "./interruptible.ts";
@@ -48,7 +49,7 @@ export async function runCommand(name: string, options: RunCommandOptions): Prom
 
 /** `statecard resume`: records an answer where one is given, and lets the task go on. */
 export async function resumeCommand(taskId: string, options: ResumeCommandOptions): Promise<number> {
-  const store = sqliteStore(options.db);
+  const store = storeForReading(options.db);
   const task = await describeTask(store, taskId);
   const graph = await graphOfTask(store, taskId, task.workflow, options.graph);
   if (options.request !== undefined && options.answer === undefined)

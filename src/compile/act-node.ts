@@ -3,20 +3,14 @@ import { WorkflowError } from "../errors.ts";
 import { shorten } from "../internal/json.ts";
 import { pauseValue } from "../people/pause.ts";
 import { questionRequest, type Request, type RequestRow } from "../people/requests.ts";
-import type { Observation, Pending } from "../state/execution.ts";
-import { fail, FREE, settle, type Decision } from "../workflow/advance.ts";
+import { NO_USAGE, type Observation, type Pending } from "../state/execution.ts";
+import { fail, FREE, settle, type Decision, type Settlement } from "../workflow/advance.ts";
 import type { ChildResult, RuntimeStep, Snapshot } from "../workflow/define.ts";
 import { openMoves } from "../workflow/next-step.ts";
 import { snapshotOf, type ChannelValues } from "./channels.ts";
 import type { ChildStanding } from "./child.ts";
 import { enter, type Runtime } from "./runtime.ts";
 import type { Lease } from "./store.ts";
-
-/** What an action came to: what was observed, and for a child's end the decision that follows from it. */
-interface Outcome {
-  readonly observation: Observation;
-  readonly result: Decision | null;
-}
 
 /**
  * The one node that acts: it carries out the recorded decision's action, pauses for what is still
@@ -44,22 +38,26 @@ interface Action {
   readonly config: LangGraphRunnableConfig;
 }
 
-function commit(runtime: Runtime, snapshot: Snapshot, outcome: Outcome): Record<string, unknown> {
-  const settled = settle(runtime.workflow, snapshot, outcome.observation, outcome.result);
+function commit(runtime: Runtime, snapshot: Snapshot, outcome: Settlement): Record<string, unknown> {
+  const settled = settle(runtime.workflow, snapshot, outcome);
   if (settled.ok) return { ...settled.update.changes, execution: settled.update.execution };
   const { step } = snapshot.execution;
   const error = { code: settled.refusal.code, message: `step ${step}: ${settled.refusal.reason}`, step };
   return { execution: fail(snapshot.execution, error, FREE, outcome.observation) };
 }
 
-async function askPerson(action: Action, pending: Extract<Pending, { kind: "question" }>): Promise<Outcome> {
+async function askPerson(action: Action, pending: Extract<Pending, { kind: "question" }>): Promise<Settlement> {
   const { store } = action.runtime;
   const request = questionRequest(pending, action.forks);
   await store.addRequests(action.lease.taskId, pending.decision, action.forks, [request]);
   for (;;) {
     const row = await store.request(action.lease.taskId, request.id);
     if (row?.answer) {
-      return { observation: { kind: "answer", question: pending.question, text: row.answer.text }, result: null };
+      return {
+        observation: { kind: "answer", question: pending.question, text: row.answer.text },
+        result: null,
+        usage: NO_USAGE,
+      };
     }
     await pause(action, [request]);
   }
@@ -71,7 +69,7 @@ async function pause(action: Action, requests: readonly Request[]): Promise<void
   if (await action.runtime.store.closing(action.lease, ids)) interrupt(pauseValue(requests));
 }
 
-async function runChild(action: Action, pending: Extract<Pending, { kind: "workflow" }>): Promise<Outcome> {
+async function runChild(action: Action, pending: Extract<Pending, { kind: "workflow" }>): Promise<Settlement> {
   const { runtime, snapshot, lease, forks, config } = action;
   const { step } = snapshot.execution;
   const runner = runtime.children[step];
@@ -81,7 +79,11 @@ async function runChild(action: Action, pending: Extract<Pending, { kind: "workf
   const prefix = `w${pending.decision}.${forks}/`;
   for (;;) {
     const standing = await runner.run(childId, pending.input, config);
-    if (standing.kind === "ended") return childOutcome(runtime, snapshot, declared, pending, standing);
+    if (standing.kind === "ended") {
+      const outcome = childOutcome(runtime, snapshot, declared, pending, standing);
+      runtime.endedChildren.set(lease.taskId, [...(runtime.endedChildren.get(lease.taskId) ?? []), childId]);
+      return outcome;
+    }
     const asked = standing.requests.map((request) => ({ ...request, id: prefix + request.id }));
     await runtime.store.addRequests(lease.taskId, pending.decision, forks, asked);
     const answered = await answersFor(action, asked);
@@ -109,7 +111,7 @@ function childOutcome(
   declared: RuntimeStep,
   pending: Extract<Pending, { kind: "workflow" }>,
   ended: Extract<ChildStanding, { kind: "ended" }>,
-): Outcome {
+): Settlement {
   const { step } = snapshot.execution;
   const child: ChildResult = { state: ended.state, status: ended.status };
   if (ended.status === "failed" && !declared.output) {
@@ -126,5 +128,5 @@ function childOutcome(
   const open = openMoves(runtime.workflow, step, { ...snapshot.state, ...result.patch });
   const next = result.next ?? (open.length === 1 ? open[0] : null);
   const observation: Observation = { kind: "workflow", workflow: pending.workflow, status: ended.status };
-  return { observation, result: { ...result, next: next ?? null } };
+  return { observation, result: { ...result, next: next ?? null }, usage: ended.usage };
 }

@@ -1,5 +1,6 @@
 import type { RunnableConfig } from "@langchain/core/runnables";
 import type { Request } from "../people/requests.ts";
+import type { Usage } from "../state/execution.ts";
 import type { State } from "../state/fields.ts";
 
 /** Where a child workflow's task stands after it was run as far as it goes. */
@@ -10,6 +11,7 @@ export type ChildStanding =
       readonly status: "completed" | "failed";
       readonly state: State;
       readonly error: string | null;
+      readonly usage: Usage;
     };
 
 /** Runs a workflow that is a step of another, as a task of its own. */

@@ -143,6 +143,7 @@ function runtimeOf(workflow: AnyWorkflow, options: CompileOptions): Runtime {
     modelTimeoutMs: options.modelTimeoutMs ?? DEFAULT_MODEL_TIMEOUT_MS,
     clients: options.clients ?? {},
     children: childRunners(workflow, shared),
+    endedChildren: new Map(),
   };
 }
 
@@ -175,6 +176,7 @@ function childRunner(graph: WorkflowGraph, step: string): ChildRunner {
         status,
         state: snapshotOf(workflow, values).state,
         error: execution.lastError?.message ?? null,
+        usage: execution.usage,
       };
     },
   };

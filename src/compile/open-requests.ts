@@ -14,8 +14,9 @@ export async function openRequests(
   const pending = head?.execution.pending;
   if (!head || !pending) return [];
   if (pending.kind === "question") {
-    // Derivable from the record, so it can be answered even where the row was kept by another process.
-    await store.addRequests(taskId, pending.decision, head.forks, [questionRequest(pending, head.forks)]);
+    // Derived from the record, so it is open even where another process kept the row.
+    const request = questionRequest(pending, head.forks);
+    return (await store.request(taskId, request.id))?.answer ? [] : [request];
   }
   const rows = await store.requests(taskId, pending.decision, head.forks);
   return rows.filter((row) => row.answer === null).map((row) => row.request);

@@ -9,10 +9,10 @@ import { isFinished } from "../workflow/next-step.ts";
 import { admitInput, taskFinished, unknownTask, type Admitted } from "./admit-input.ts";
 import { openRequests } from "./open-requests.ts";
 import type { Runtime } from "./runtime.ts";
-import type { Lease } from "./store.ts";
+import type { Lease, TaskHead, TaskStore } from "./store.ts";
 
 const RENEW_EVERY_MS = 10_000;
-const WAIT_FOR_LEASE_MS = 4_000;
+const ATTEMPTS_AT_LEASE = 400;
 
 /** The part of LangGraph's options that the runtime reads. */
 export interface RunOptions {
@@ -63,6 +63,12 @@ async function recordReplies(runtime: Runtime, taskId: string, resume: unknown, 
         },
       );
     }
+    await addShown(
+      store,
+      taskId,
+      head,
+      open.find((request) => request.id === reply.id),
+    );
     const owner = await store.answer(taskId, reply.id, reply.answer, who, reply.shown);
     mustWake ||= owner !== "running";
   }
@@ -73,6 +79,12 @@ async function recordReplies(runtime: Runtime, taskId: string, resume: unknown, 
   }
 }
 
+/** Makes sure that the row is there: with another LangGraph saver, it ended with the process that asked. */
+async function addShown(store: TaskStore, taskId: string, head: TaskHead, request: Request | undefined): Promise<void> {
+  const { pending } = head.execution;
+  if (request && pending) await store.addRequests(taskId, pending.decision, head.forks, [request]);
+}
+
 /** Ids carry the number of the decision that asked, so an old one is told from a wrong one. */
 function isOlder(requestId: string, decisions: number): boolean {
   const number = /^[qw](\d+)\./.exec(requestId)?.[1];
@@ -81,13 +93,12 @@ function isOlder(requestId: string, decisions: number): boolean {
 
 /** Takes the lease; an answerer waits a moment for an owner that is just pausing. */
 async function hold(runtime: Runtime, taskId: string, patient: boolean): Promise<Lease> {
-  const { store, clock } = runtime;
-  const start = clock.now();
-  for (;;) {
+  const { store } = runtime;
+  for (let attempt = 1; ; attempt++) {
     try {
       return await store.acquire(taskId);
     } catch (error) {
-      if (!patient || !isWorkflowError(error, "TASK_BUSY") || clock.now() - start > WAIT_FOR_LEASE_MS) throw error;
+      if (!patient || !isWorkflowError(error, "TASK_BUSY") || attempt >= ATTEMPTS_AT_LEASE) throw error;
       await sleep(5 + Math.random() * 10);
     }
   }
@@ -129,9 +140,10 @@ export async function* runTask(task: RunTask): AsyncGenerator<unknown> {
     const admitted = await admitUnderLease(runtime, taskId, input, who, lease, task);
     await noteFork(task, options, lease);
     yield* task.loop(admitted.kind === "start" ? admitted.input : null, options, lease);
+    await removeEndedChildren(runtime, taskId);
   } catch (error) {
     await noteError(runtime, taskId, error);
-    throw error;
+    throw isWorkflowError(error) ? error.addDetails({ taskId }) : error;
   } finally {
     clearInterval(renewal);
     await store.release(lease);
@@ -176,6 +188,7 @@ async function admitUnderLease(
       ...(typeof source === "string" ? { source } : {}),
     });
   } else if (admitted.kind === "answer") {
+    if (head) await addShown(store, taskId, head, admitted.request);
     await store.answer(taskId, admitted.request.id, { text: admitted.text }, who, admitted.request.digest);
   } else if (admitted.kind === "retry") {
     await task.retry(lease);
@@ -217,6 +230,14 @@ async function noteFork(task: RunTask, options: RunOptions, lease: Lease): Promi
   if (typeof address !== "string") return;
   const head = await task.runtime.store.head(task.taskId);
   if (head && head.checkpointId !== address) await task.runtime.store.fork(lease, address);
+}
+
+/** A child workflow's task is part of its parent's step: once that has taken its outcome over, it goes. */
+async function removeEndedChildren(runtime: Runtime, taskId: string): Promise<void> {
+  const ended = runtime.endedChildren.get(taskId);
+  if (!ended) return;
+  runtime.endedChildren.delete(taskId);
+  for (const childId of ended) await runtime.store.deleteTask(childId);
 }
 
 async function noteError(runtime: Runtime, taskId: string, error: unknown): Promise<void> {

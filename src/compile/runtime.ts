@@ -22,6 +22,8 @@ export interface Runtime {
   readonly clock: Clock;
   /** Runs the workflows that are steps of this one, by step. */
   readonly children: Readonly<Record<string, ChildRunner>>;
+  /** Tasks of child workflows that have ended in a run that goes on, by parent task. */
+  readonly endedChildren: Map<string, string[]>;
 }
 
 /** Set by a run whose caller wants the text of replies as they are written. */

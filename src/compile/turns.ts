@@ -1,5 +1,5 @@
 import { emptyState, pickState } from "../state/fields.ts";
-import { newExecution, type Execution, type Observation } from "../state/execution.ts";
+import { newExecution, NO_USAGE, type Execution, type Observation } from "../state/execution.ts";
 import { POLICIES, renderView, viewTokens, type Policy, type View, type ViewOptions } from "../view/render.ts";
 import { transcript } from "../view/transcript.ts";
 import { settle } from "../workflow/advance.ts";
@@ -108,7 +108,7 @@ function observe({ execution: { pending } }: Snapshot, text: string): Observatio
 /** The task as it will be once its open question is answered. */
 function answered(workflow: AnyWorkflow, snapshot: Snapshot, said: Observation | null): Snapshot {
   if (!snapshot.execution.pending || !said) return snapshot;
-  const settled = settle(workflow, snapshot, said, null);
+  const settled = settle(workflow, snapshot, { observation: said, result: null, usage: NO_USAGE });
   return settled.ok ? { ...snapshot, execution: settled.update.execution } : snapshot;
 }
 

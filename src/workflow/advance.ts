@@ -144,12 +144,18 @@ export function startChild(
   return { changes: {}, execution: { ...counted, pending, status: "running" } };
 }
 
-/** Commits the outcome of a pending action: the observation, and for a child's end a patch and a move. Pure. */
+/** What a pending action came to: what was observed, for a child's end a patch and a move, and what it cost. */
+export interface Settlement {
+  readonly observation: Observation;
+  readonly result: Decision | null;
+  readonly usage: Usage;
+}
+
+/** Commits the outcome of a pending action. Pure. */
 export function settle(
   workflow: AnyWorkflow,
   snapshot: Snapshot,
-  observation: Observation,
-  result: Decision | null,
+  { observation, result, usage }: Settlement,
 ): { ok: true; update: Update } | { ok: false; refusal: Refusal } {
   const { execution } = snapshot;
   const settled: Execution = {
@@ -158,12 +164,13 @@ export function settle(
     observation,
     status: "running",
     revision: execution.revision + 1,
+    usage: addUsage(execution.usage, usage),
     last: {
       kind: "result",
       step: execution.step,
       decision: result ? { ...result } : null,
       observation,
-      usage: NO_USAGE,
+      usage,
       measures: null,
     },
   };

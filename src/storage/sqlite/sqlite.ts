@@ -15,7 +15,12 @@ export interface SqliteOptions {
   readonly clock?: Clock;
 }
 
-export const DEFAULT_DATABASE = ".statecard/tasks.db";
+const DEFAULT_DATABASE = ".statecard/tasks.db";
+
+/** The file that a store uses: the one given, else STATECARD_DB, else `.statecard/tasks.db`. */
+export function databaseFile(file?: string): string {
+  return file || process.env.STATECARD_DB || DEFAULT_DATABASE;
+}
 
 /**
  * The embedded store: all tasks in one SQLite file. The file and its folder are made at the first
@@ -24,11 +29,8 @@ export const DEFAULT_DATABASE = ".statecard/tasks.db";
  * @param file a path, or `:memory:`. Unless given: STATECARD_DB, else `.statecard/tasks.db`.
  * @example compile(ticket, { model, store: sqliteStore("tasks.db") })
  */
-export function sqliteStore(
-  file = process.env.STATECARD_DB || DEFAULT_DATABASE,
-  options: SqliteOptions = {},
-): SqlStore {
-  return new SqlStore(new SqliteDatabase(file, options), options.clock ?? systemClock);
+export function sqliteStore(file?: string, options: SqliteOptions = {}): SqlStore {
+  return new SqlStore(new SqliteDatabase(databaseFile(file), options), options.clock ?? systemClock);
 }
 
 /** The SQL port on better-sqlite3. One connection; transactions of one process take turns on it. */

@@ -43,7 +43,9 @@ function readPrompt(messages: readonly BaseMessage[]): Prompt {
   const text = messages.map((message) => message.text).join("\n");
   const step = lines(section(text, "step"));
   const observation = section(text, "observation");
-  const answered = /^question: ([\s\S]*?)\nanswer: ([\s\S]*)$/.exec(observation);
+  const answered = text.includes('<observation kind="answer">')
+    ? /^question: ([\s\S]*?)\nanswer: ([\s\S]*)$/.exec(observation)
+    : null;
   return {
     step: valueOf(step, "name"),
     next: valueOf(step, "next")
@@ -71,17 +73,18 @@ function valueOf(all: readonly string[], key: string): string {
 function readState(all: readonly string[]): Record<string, unknown> {
   const state: Record<string, unknown> = {};
   for (const line of all) {
-    const [, name, value] = /^(\w+): (["[{\d].*|true|false)$/.exec(line) ?? [];
+    const [, name, value] = /^(\w+): (.+)$/.exec(line) ?? [];
     if (name === undefined || value === undefined) continue;
     try {
       state[name] = JSON.parse(unescape(value)) as unknown;
     } catch {
-      // A line such as "retries: 0, …" that is no JSON value is no field.
+      // "-" stands for no value, and a line such as "status: running" is no field.
     }
   }
   return state;
 }
 
+/** Undoes what a view does to look-alikes of its own tags, and nothing else. */
 function unescape(text: string): string {
-  return text.replaceAll("&lt;", "<");
+  return text.replace(/&lt;(?=\s*\/?\s*(?:step|state|recent|observation|refused|status)\b)/gi, "<");
 }

@@ -61,28 +61,47 @@ const UNKNOWN_REMEDY = [
   ["原因尚不清楚", "附上记录转交专家处理"],
 ] as const;
 
+const MAX_ASKED = 2;
 const HAN = /\p{Script=Han}/u;
 const GREETING =
   /^(?:[^\p{L}\p{N}]*(?:hi|hello|hey|there|good (?:morning|afternoon|evening)|你好|您好|早上好|下午好|晚上好))+[^\p{L}\p{N}]*$/iu;
-const ONLY_PRIORITY = /^[^\p{L}\p{N}]*(?:(?:the )?priority|优先级)?[^\p{L}\p{N}]*(?:is|是|为)?\s*p\s?[123][^\p{L}\p{N}]*$/iu;
+const PRIORITY = /(?<![\p{Script=Latin}\p{N}])p\s?([123])(?![\p{Script=Latin}\p{N}])/iu;
+const ONLY_PRIORITY = /^(?:\P{L}|the|priority|is|优先级|是|为|p(?=\s?[123]))*$/iu;
 
-/** Answers to "Shall I start?": how they begin counts, since the rest may be about anything. */
-const FILLER =
-  /^(?:[^\p{L}\p{N}]*(?:(?:um+|uh|well|ah|oh|hi|hello|thanks|thank you|please|just|i think)\b|请|嗯|那就?|谢谢|你好))*[^\p{L}\p{N}]*/iu;
-const NO = /^(?:(?:no|nope|nah|not|don[’']?t|do not|stop|cancel|never ?mind|wait)\b|不(?!好意思)|别|取消|先别|算了)/i;
+// How an answer to "Shall I start?" begins counts; the rest may be about anything.
+const FILLER = /^(?:[^\p{L}\p{N}]|(?:um+|well|thanks|thank you|please|just)\b|嗯|那|请|谢谢)*/iu;
+const NO =
+  /^(?:(?:no(?! (?:problem|worries))|nope|not(?! (?:sure|yet))|don[’']?t|do not|stop|cancel|never ?mind)\b|不(?!好意思)|别|先别|取消|算了)/i;
 const YES =
-  /^(?:(?:yes|yeah|yep|yup|ok|okay|sure|go|start|proceed|do it|do that|let[’']?s go|great|perfect|awesome|fine|good|right|correct|agreed|(?:that|it|this)(?: is|[’']s| would be| sounds| looks| works)? ?(?:good|fine|great|right|correct|perfect)?|(?:sounds|looks) (?:good|great|right|fine))\b|开始|好|可以|行|是|对|同意|没问题|处理)/i;
-const NEGATION = /\b(?:no|not|never|but|wait|stop)\b|n[’']t\b|不|别|但/i;
-const MAX_ASKED = 2;
+  /^(?:(?:yes|yeah|yep|sure|okay|ok|go|start|proceed|do it|let[’']?s (?:go|do|start)|great|perfect|fine|good|right|correct)\b|(?:that|it|this|sounds|looks)\b[^.!?]{0,20}\b(?:good|great|fine|right|correct|perfect|works?)\b|开始|处理|好(?!像)|可以|行|同意|没问题|(?:是|对)的?(?!\p{L}))/iu;
+const RESERVATION = /\b(?:no(?! (?:longer|problem|worries))|not|never|but|wait)\b|n[’']t\b|不|别|但/i;
 
 function priorityOf(text: string): "P1" | "P2" | "P3" | null {
-  const named = /p\s?([123])(?!\d)/i.exec(text)?.[1];
+  const named = PRIORITY.exec(text)?.[1];
   if (named) return `P${named}` as "P1" | "P2" | "P3";
-  if (/no rush|no hurry|not urgent|whenever|low priority|不急|不紧急/i.test(text)) return "P3";
-  if (/urgent|asap|as soon as possible|immediately|emergency|critical|right now|紧急|马上|立刻/i.test(text))
+  if (/no rush|no hurry|(?:not|n[’']t) (?:\w+ )?(?:urgent|critical)|whenever|low priority|不急|不紧急/i.test(text))
+    return "P3";
+  if (/\b(?:urgent(?:ly)?|asap|as soon as possible|immediately|emergency|critical)\b|紧急|马上|立刻/i.test(text))
     return "P1";
-  if (/\btoday\b|\bsoon\b|tonight|important|尽快|今天/i.test(text)) return "P2";
+  if (/\b(?:today|tonight)\b|尽快|今天/i.test(text)) return "P2";
   return null;
+}
+
+/** What a text says about the trouble: the text itself, unless it is only a greeting or a priority. */
+function typeOf(text: string): string | null {
+  const words = text.trim();
+  if (!/\p{L}/u.test(words) || GREETING.test(words) || ONLY_PRIORITY.test(words)) return null;
+  // Cut between characters, never within one.
+  return words.slice(0, 2000).replace(/[\ud800-\udbff]$/, "");
+}
+
+/** Whether an answer agrees to start; an agreement with a reservation or a question in it is unclear. */
+function agreement(text: string): "yes" | "no" | "unclear" {
+  const answer = text.replace(FILLER, "");
+  const sentence = /^[^.!?。!?\n]*/.exec(answer)?.[0] ?? "";
+  if (NO.test(sentence)) return "no";
+  const isQuestion = /^[^,,.。!!:;—–\n]*[??]/.test(answer);
+  return YES.test(sentence) && !RESERVATION.test(sentence) && !isQuestion ? "yes" : "unclear";
 }
 
 function timesAsked(prompt: Prompt, question: string): number {
@@ -91,8 +110,8 @@ function timesAsked(prompt: Prompt, question: string): number {
 
 /** One decision of a support agent that knows a handful of rules, from the prompt alone. */
 export function decideTicket(prompt: Prompt): object {
-  const { step, state, said, next } = prompt;
-  const chinese = /\p{Script=Han}/u.test(`${said}${String(state.ticketType ?? "")}`);
+  const { step, state, said, question, next } = prompt;
+  const chinese = HAN.test(String(state.ticketType ?? said + question));
   const phrases = chinese ? CHINESE : ENGLISH;
   switch (step) {
     case "init":
@@ -119,18 +138,15 @@ export function decideTicket(prompt: Prompt): object {
 function gather(prompt: Prompt, phrases: Phrases): object {
   const { state, said, question } = prompt;
   const aboutUrgency = question === ENGLISH.urgent || question === CHINESE.urgent;
-  const patch: Record<string, string> = {};
-  if (state.ticketType === undefined && said && !GREETING.test(said) && !aboutUrgency)
-    patch.ticketType = said.slice(0, 2000);
-  const priority = said ? priorityOf(said) : null;
-  if (state.priority === undefined && priority) patch.priority = priority;
+  const type = state.ticketType === undefined && !aboutUrgency ? typeOf(said) : null;
+  const priority = state.priority === undefined ? priorityOf(said) : null;
+  const patch = { ...(type && { ticketType: type }), ...(priority && { priority }) };
 
   const known = { ...state, ...patch };
-  if (known.ticketType === undefined)
-    return { because: "the type is missing", ...(priority ? { patch } : {}), ask: phrases.what };
+  if (known.ticketType === undefined) return { because: "the type is missing", patch, ask: phrases.what };
   if (known.priority !== undefined) return { because: "type and priority are known", patch, next: "deciding" };
   if (timesAsked(prompt, phrases.urgent) < MAX_ASKED)
-    return { because: "the priority is missing", ...(patch.ticketType ? { patch } : {}), ask: phrases.urgent };
+    return { because: "the priority is missing", patch, ask: phrases.urgent };
   return {
     because: "asked twice without a priority, so it can wait",
     patch: { ...patch, priority: "P3" },
@@ -149,18 +165,12 @@ function propose(prompt: Prompt, phrases: Phrases, chinese: boolean): object {
     return { because: "the ticket tells what to do", patch: { analysis, solution }, ask: phrases.start(solution) };
   }
   const start = phrases.start(String(state.solution));
-  if (question === start && NO.test(said)) {
-    return {
-      because: "the user does not want it",
-      patch: { result: phrases.nothingDone },
-      reply: phrases.nothingDone,
-      next: "done",
-    };
-  }
-  if (question === start && YES.test(said)) return { because: "the user agrees", next: "resolving" };
-  if (timesAsked(prompt, start) < MAX_ASKED) return { because: "it is not clear whether to start", ask: start };
+  const answer = question === start ? agreement(said) : "unclear";
+  if (answer === "yes") return { because: "the user agrees", next: "resolving" };
+  if (answer === "unclear" && timesAsked(prompt, start) < MAX_ASKED)
+    return { because: "it is not clear whether to start", ask: start };
   return {
-    because: "no clear go-ahead after two questions",
+    because: answer === "no" ? "the user does not want it" : "no clear go-ahead after two questions",
     patch: { result: phrases.nothingDone },
     reply: phrases.nothingDone,
     next: "done",

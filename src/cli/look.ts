@@ -66,7 +66,7 @@ function tell({ kind, data }: TaskEvent): string {
       return typeof data.message === "string" ? data.message : "without a message";
     case "decision": {
       const parts = Object.entries(decision)
-        .filter(([key]) => key !== "because")
+        .filter(([key, value]) => key !== "because" && JSON.stringify(value) !== "{}")
         .map(([key, value]) => `${key} ${typeof value === "string" ? value : JSON.stringify(value)}`);
       const because = typeof decision.because === "string" ? ` (${decision.because})` : "";
       return `${String(data.step)}: ${parts.join("; ") || "nothing"}${because}`;

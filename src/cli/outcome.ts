@@ -11,12 +11,15 @@ export async function printOutcome(
   graph: WorkflowGraph,
   store: TaskStore,
   task: TaskDescription,
+  before: Pick<TaskDescription, "state" | "revision">,
 ): Promise<void> {
   const { workflow } = graph.runtime;
   const lines = [`${task.taskId} · ${workflow.name} v${task.version}${isOffline(graph) ? " · offline rules" : ""}`];
   lines.push(`  ${progressLine(terminal, workflow, task)}`);
-  const table = fieldTable(terminal, workflow, task, {});
+  const table = fieldTable(terminal, workflow, task, before.state);
   if (table) lines.push(table);
+  for (const reply of await repliesSince(store, task.taskId, before.revision))
+    lines.push(`${terminal.unicode ? "◆" : ">"} ${printable(reply)}`);
   if (task.waiting) {
     for (const request of task.waiting) lines.push(emphasise(terminal, "bold", printable(request.question)));
     lines.push(`Waiting for an answer. Go on with:  npx statecard resume ${shellWord(task.taskId)} --answer "…"`);
@@ -29,6 +32,15 @@ export async function printOutcome(
     lines.push(`Stopped at ${task.step}. Go on with:  npx statecard resume ${shellWord(task.taskId)}`);
   }
   process.stdout.write(`${lines.join("\n")}\n`);
+}
+
+/** What the workflow said to the user after a revision. */
+async function repliesSince(store: TaskStore, taskId: string, revision: number): Promise<readonly string[]> {
+  return (await store.events(taskId)).flatMap(({ kind, revision: at, data }) => {
+    const reply =
+      kind === "decision" && at > revision ? (data.decision as { reply?: unknown } | null)?.reply : undefined;
+    return typeof reply === "string" ? [reply] : [];
+  });
 }
 
 /** The last line of a finished task: decisions, refusals, and what the model read. */

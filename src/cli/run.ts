@@ -1,6 +1,6 @@
 import { randomInt } from "node:crypto";
 import { Command } from "@langchain/langgraph";
-import { describeTask } from "../compile/describe.ts";
+import { describeTask, type TaskDescription } from "../compile/describe.ts";
 import type { TaskStore } from "../compile/store.ts";
 import type { WorkflowGraph } from "../compile/workflow-graph.ts";
 import { WorkflowError } from "../errors.ts";
@@ -44,7 +44,7 @@ export async function runCommand(name: string, options: RunCommandOptions): Prom
     return chat({ graph, store, taskId, start: { input, source: name } });
   }
   await runInterruptibly(graph, taskId, input, name);
-  return report(graph, store, taskId, options);
+  return report(graph, store, taskId, options, { state: {}, revision: 0 });
 }
 
 /** `statecard resume`: records an answer where one is given, and lets the task go on. */
@@ -82,7 +82,7 @@ export async function resumeCommand(taskId: string, options: ResumeCommandOption
     await runInterruptibly(graph, taskId, null, null);
   }
   if (options.chat) return chat({ graph, store, taskId, start: null });
-  return report(graph, store, taskId, options);
+  return report(graph, store, taskId, options, task);
 }
 
 /** A readable id that is not taken: the workflow's name and 36^6 possibilities. */
@@ -113,9 +113,15 @@ function parseJson(text: string): unknown {
   }
 }
 
-async function report(graph: WorkflowGraph, store: TaskStore, taskId: string, options: CommonOptions): Promise<number> {
+async function report(
+  graph: WorkflowGraph,
+  store: TaskStore,
+  taskId: string,
+  options: CommonOptions,
+  before: Pick<TaskDescription, "state" | "revision">,
+): Promise<number> {
   const task = await describeTask(store, taskId);
   if (options.json) process.stdout.write(`${JSON.stringify(task, null, 2)}\n`);
-  else await printOutcome(detectTerminal(), graph, store, task);
+  else await printOutcome(detectTerminal(), graph, store, task, before);
   return exitCodeOfStatus(task.status);
 }

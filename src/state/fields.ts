@@ -111,11 +111,27 @@ export type Fields = Readonly<Record<string, Field<any>>>;
 /** A field's value type. */
 export type ValueOf<F> = F extends { readonly valueType: infer T } ? T : never;
 
+type Scalar = string | number | boolean | null | undefined;
+
+/** A value as it is read: frozen through and through. */
+export type Frozen<T> = T extends Scalar
+  ? T
+  : T extends readonly (infer Item)[]
+    ? readonly Frozen<Item>[]
+    : { readonly [K in keyof T]: Frozen<T[K]> };
+
+/** A value as it is written: objects are merged, so each part may be absent or `null`, for unchanged. */
+export type Patch<T> = T extends Scalar
+  ? T
+  : T extends readonly (infer Item)[]
+    ? readonly Frozen<Item>[]
+    : { readonly [K in keyof T]?: Patch<T[K]> | null };
+
 /** The state that steps and guards read: every field with its value, or `null` where it has none. */
-export type StateOf<F extends Fields> = { readonly [K in keyof F]: ValueOf<F[K]> | null };
+export type StateOf<F extends Fields> = { readonly [K in keyof F]: Frozen<ValueOf<F[K]>> | null };
 
 /** What a step may return as changes: some fields; absent and `null` mean unchanged. */
-export type PatchOf<F extends Fields> = { readonly [K in keyof F]?: ValueOf<F[K]> | null };
+export type PatchOf<F extends Fields> = { readonly [K in keyof F]?: Patch<ValueOf<F[K]>> | null };
 
 /** A state whose field types are not known, as the runtime handles it. */
 export type State = Readonly<Record<string, unknown>>;

@@ -85,7 +85,8 @@ export interface WorkflowDefinition<F extends Fields, N extends string, I extend
   /** Rules over several fields, by name; each returns the reason where the state breaks it. */
   readonly checks?: Readonly<Record<string, CrossFieldCheck<StateOf<F>>>>;
   readonly initial: NoInfer<N>;
-  readonly steps: Readonly<Record<N, Step<F, NoInfer<N>>>>;
+  // Not Record<N, …>: with a third type parameter, TypeScript then widens `next` in steps without parameters.
+  readonly steps: { readonly [K in N]: Step<F, NoInfer<N>> };
   /** The most decisions in one task; 100 unless set, `Infinity` for none. */
   readonly maxDecisions?: number;
 }

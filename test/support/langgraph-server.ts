@@ -58,26 +58,32 @@ export async function startLangGraphServer(): Promise<LangGraphServer> {
       command: (...parameters) => runCommand(folder, environment, parameters),
       async stop() {
         await endGroup(server);
-        await rm(folder, { recursive: true, force: true });
+        await remove(folder);
       },
     };
   } catch (error) {
-    await rm(folder, { recursive: true, force: true });
+    await remove(folder);
     throw error;
   }
 }
 
-/** A client that fails at once, and one that also keeps the text of everything that came back. */
-export function clientOf(url: string): Client {
+/** A client that does not try again: a refusal is what the tests want to see. */
+function clientOf(url: string): Client {
   return new Client({ apiUrl: url, apiKey: null, callerOptions: { maxRetries: 0 } });
 }
 
+/** A client that keeps the text of everything that came back. */
 export function recordingClient(url: string): { client: Client; received: () => Promise<readonly string[]> } {
   const bodies: Promise<string>[] = [];
   const recordingFetch = async (...parameters: Parameters<typeof fetch>): Promise<Response> => {
     const response = await fetch(...parameters);
     const headers = JSON.stringify([...response.headers]);
-    bodies.push(response.clone().text().then((body) => `${headers}\n${body}`));
+    bodies.push(
+      response
+        .clone()
+        .text()
+        .then((body) => `${headers}\n${body}`),
+    );
     return response;
   };
   const client = new Client({ apiUrl: url, apiKey: null, callerOptions: { maxRetries: 0, fetch: recordingFetch } });
@@ -86,7 +92,8 @@ export function recordingClient(url: string): { client: Client; received: () => 
 
 async function copyPackage(): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), "statecard-server-"));
-  for (const part of ["package.json", "dist", "graphs"]) cpSync(join(ROOT, part), join(folder, part), { recursive: true });
+  for (const part of ["package.json", "dist", "graphs"])
+    cpSync(join(ROOT, part), join(folder, part), { recursive: true });
   await symlink(join(ROOT, "node_modules"), join(folder, "node_modules"));
   const config = JSON.parse(await readFile(join(ROOT, "langgraph.json"), "utf8")) as object;
   // A developer's own .env stays out, whatever the project's file says.
@@ -109,6 +116,8 @@ async function startOnFreePort(
       detached: true,
       stdio: ["ignore", "pipe", "pipe"],
     });
+    // A test run that is stopped early must not leave the server behind.
+    process.once("exit", () => killGroup(server));
     output = "";
     server.stdout.on("data", (text: Buffer) => (output += text.toString()));
     server.stderr.on("data", (text: Buffer) => (output += text.toString()));
@@ -138,16 +147,26 @@ async function freePort(): Promise<number> {
   return port;
 }
 
+function remove(folder: string): Promise<void> {
+  return rm(folder, { recursive: true, force: true, maxRetries: 5 });
+}
+
 /** Ends the server with the watcher and the worker that it has started. */
 async function endGroup(server: ChildProcess): Promise<void> {
+  const isRunning = server.exitCode === null && server.signalCode === null;
+  const ended = isRunning ? once(server, "exit") : Promise.resolve();
+  killGroup(server);
+  await ended;
+}
+
+function killGroup(server: ChildProcess): void {
   if (server.pid === undefined) return;
-  const closed = server.exitCode === null && server.signalCode === null ? once(server, "exit") : Promise.resolve();
   try {
     process.kill(-server.pid, "SIGKILL");
   } catch (error) {
+    // Nobody of the group is left.
     if (!(error instanceof Error && "code" in error && error.code === "ESRCH")) throw error;
   }
-  await closed;
 }
 
 function runCommand(

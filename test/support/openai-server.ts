@@ -169,7 +169,8 @@ async function respond(response: ServerResponse, sent: SentRequest, behaviour: B
       if (behaviour.headers) openStream(response);
       return;
     case "error": {
-      const headers = behaviour.retryAfter === undefined ? {} : { "retry-after": behaviour.retryAfter };
+      const headers: Record<string, string> =
+        behaviour.retryAfter === undefined ? {} : { "retry-after": behaviour.retryAfter };
       sendJson(response, behaviour.status, { error: { message: behaviour.message, type: "test" } }, headers);
       return;
     }

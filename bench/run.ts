@@ -1,0 +1,36 @@
+import { isMissed, printed, save, type Report } from "./report.ts";
+
+const BENCHMARKS: Readonly<Record<string, () => Promise<{ run: () => Promise<Report> }>>> = {
+  overhead: () => import("./overhead.ts"),
+};
+
+// Tracing sends every step over the network, which is not what is measured here.
+for (const name of Object.keys(process.env)) {
+  if (/^LANG(?:SMITH|CHAIN)_TRACING/.test(name)) delete process.env[name];
+}
+
+process.exitCode = await main(process.argv.slice(2));
+
+async function main(given: readonly string[]): Promise<number> {
+  const names = given.filter((argument) => !argument.startsWith("--"));
+  const unknown = [
+    ...names.filter((name) => !Object.hasOwn(BENCHMARKS, name)),
+    ...given.filter((argument) => argument.startsWith("--") && argument !== "--check"),
+  ];
+  if (unknown.length > 0) {
+    const known = Object.keys(BENCHMARKS).join(", ");
+    process.stderr.write(
+      `unknown: ${unknown.join(", ")}; usage: npm run bench -- [NAME] [--check], NAME one of: ${known}\n`,
+    );
+    return 2;
+  }
+  let missed = 0;
+  for (const [name, load] of Object.entries(BENCHMARKS)) {
+    if (names.length > 0 && !names.includes(name)) continue;
+    const report = await (await load()).run();
+    save(report);
+    process.stdout.write(printed(report));
+    missed += report.limits.filter(isMissed).length;
+  }
+  return given.includes("--check") && missed > 0 ? 1 : 0;
+}

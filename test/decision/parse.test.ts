@@ -1,0 +1,239 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { parseDecision } from "../../src/decision/parse.ts";
+import type { Decision } from "../../src/workflow/advance.ts";
+
+const WHOLE = {
+  because: 'it said "router", so [net] {it} is',
+  patch: { note: 'say "hi" } ] \\ 😀', list: ["a", "b,c"], count: 12.5, deep: { on: true, off: null } },
+  clear: ["old"],
+  next: "done",
+  reply: "Done.\nBye",
+};
+
+/** What a decision is read as: without reasoning, and `null` where nothing was said. */
+function expected(given: object): Decision {
+  return { because: null, patch: null, clear: null, next: null, ask: null, reply: null, ...given };
+}
+
+function refusalOf(raw: string): string {
+  const parsed = parseDecision(raw);
+  if (parsed.ok) expect.fail(`was read as ${JSON.stringify(parsed.decision)}`);
+  expect(parsed.refusal.code).toBe("INVALID_DECISION");
+  return parsed.refusal.reason;
+}
+
+const FENCED = `Here is my decision for {this} step:\n\`\`\`json\n${JSON.stringify(WHOLE, null, 2)}\n\`\`\`\nI hope it helps!`;
+const SINGLE_QUOTED = `{'because': 'it\\'s the router', 'patch': {'note': 'a } b', 'list': ['x', 'y']}, 'next': 'done'}`;
+const COMMENTED = `{
+  // why I do it
+  "because": "it is \\"urgent\\"", /* a block */
+  "patch": {"priority": "P1", "list": ["a", "b",],}, // with commas
+  "next": "done",
+}`;
+
+describe("a decision is read", () => {
+  test.each([
+    ["as it is", JSON.stringify(WHOLE), WHOLE],
+    ["with white space around", `\n  ${JSON.stringify(WHOLE)}\t\n`, WHOLE],
+    ["with prose before and after", `I think: ${JSON.stringify(WHOLE)} That is all.`, WHOLE],
+    ["out of a fence", FENCED, WHOLE],
+    [
+      "with a fence inside one of its texts",
+      '```json\n{"reply":"```js\\n}\\n```","next":"done"}\n```',
+      { reply: "```js\n}\n```", next: "done" },
+    ],
+    ["after prose that holds braces", 'A set {1, 2} and {"a": 1} and {x: "y"}: {"next":"done"}', { next: "done" }],
+    ["after prose with an apostrophe", 'It\'s "clear", isn\'t it? {"next":"done"}', { next: "done" }],
+    [
+      "with trailing commas",
+      '{"patch":{"list":["a","b",],},"next":"done",}',
+      { patch: { list: ["a", "b"] }, next: "done" },
+    ],
+    [
+      "in single quotes",
+      SINGLE_QUOTED,
+      { because: "it's the router", patch: { note: "a } b", list: ["x", "y"] }, next: "done" },
+    ],
+    [
+      "with comments",
+      COMMENTED,
+      { because: 'it is "urgent"', patch: { priority: "P1", list: ["a", "b"] }, next: "done" },
+    ],
+    ["with keys without quotes", '{next: "done", patch: {note: "x"}}', { patch: { note: "x" }, next: "done" }],
+    [
+      "with Python's constants",
+      '{"patch": {"on": True, "off": False, "none": None}, "next": "done"}',
+      { patch: { on: true, off: false, none: null }, next: "done" },
+    ],
+    [
+      "with a line break inside a text",
+      '{"patch":{"note":"a\nb"},"next":"done"}',
+      { patch: { note: "a\nb" }, next: "done" },
+    ],
+    [
+      "with null for everything else",
+      '{"because":null,"patch":null,"clear":null,"next":"done","ask":null,"reply":null}',
+      { next: "done" },
+    ],
+    ["with empty texts for nothing", '{"next":"","ask":"Why?","reply":""}', { ask: "Why?" }],
+  ])("K24: %s", (_how, raw, decision) => {
+    expect(parseDecision(raw)).toEqual({ ok: true, decision: expected(decision) });
+  });
+
+  test("without its reasoning, whatever that holds", () => {
+    expect(parseDecision('{"reasoning":{"steps":["a"]},"next":"done"}')).toEqual({
+      ok: true,
+      decision: expected({ next: "done" }),
+    });
+  });
+
+  test("the same whatever JSON it is and however it is written", () => {
+    const patch = fc.dictionary(fc.string({ unit: "grapheme" }), fc.jsonValue(), { maxKeys: 4 });
+    const sentence = fc.string({ unit: "grapheme", minLength: 1 });
+    const given = fc.record({
+      because: sentence,
+      patch,
+      clear: fc.array(fc.string()),
+      next: sentence,
+      reply: sentence,
+    });
+    fc.assert(
+      fc.property(given, fc.constantFrom(0, 2, "\t"), (decision, indent) => {
+        const plain = JSON.parse(JSON.stringify(decision)) as object;
+        const raw = JSON.stringify(decision, null, indent);
+        expect(parseDecision(raw)).toEqual({ ok: true, decision: expected(plain) });
+        expect(parseDecision(`Sure:\n\`\`\`json\n${raw}\n\`\`\``)).toEqual({ ok: true, decision: expected(plain) });
+      }),
+    );
+  });
+});
+
+describe("an answer is sent back with the reason", () => {
+  test.each([
+    ["", "empty"],
+    [" \n", "empty"],
+    ["I would go to done.", "I would go to done."],
+    ["null", "no JSON object"],
+    ['"done"', "no JSON object"],
+    ["[]", "no JSON object"],
+    ["[1, 2]", "no JSON object"],
+    ['{"answer": "done"}', "no decision"],
+    ["{}", "wrong|no decision"],
+  ])("K24: where it holds no decision: %j", (raw, said) => {
+    // An empty object is valid JSON and decides nothing; the table refuses it later, naming what is missing.
+    const parsed = parseDecision(raw);
+    if (parsed.ok) expect(parsed.decision).toEqual(expected({}));
+    else
+      expect(parsed.refusal).toMatchObject({ code: "INVALID_DECISION", reason: expect.stringMatching(said) as string });
+    expect(parsed.ok).toBe(raw === "{}");
+  });
+
+  test.each([
+    ["an unknown key", '{"next":"done","priority":"P1"}', "priority"],
+    ["an unknown key beside prose", 'Well: {"next":"done","state":{"x":1}}', "state"],
+    ["a patch that is a list", '{"patch":["P1"],"next":"done"}', "patch"],
+    ["a patch that is a text", '{"patch":"P1","next":"done"}', "patch"],
+    ["a clear that is a text", '{"clear":"note","next":"done"}', "clear"],
+    ["a clear that holds a number", '{"clear":[1],"next":"done"}', "clear.0"],
+    ["a next that is a list", '{"next":["done"]}', "next"],
+    ["a next that is a number", '{"next":1}', "next"],
+    ["a question that is an object", '{"ask":{"text":"Why?"}}', "ask"],
+    ["a reply that is true", '{"reply":true,"next":"done"}', "reply"],
+    ["a reason that is a list", '{"because":["a"],"next":"done"}', "because"],
+  ])("K24: where it has %s, naming it", (_what, raw, named) => {
+    expect(refusalOf(raw)).toContain(named);
+  });
+
+  test("K24: where it is wrapped in another object", () => {
+    refusalOf('{"decision":{"patch":{"note":"x"},"next":"done"}}');
+  });
+
+  test("shortly, however long it was", () => {
+    expect(refusalOf(`no ${"x".repeat(100_000)}`).length).toBeLessThan(400);
+    expect(refusalOf(JSON.stringify({ next: "done", ["k".repeat(100_000)]: 1 })).length).toBeLessThan(500);
+  });
+
+  test.each([
+    ["two decisions", '{"patch":{"note":"a"},"next":"done"}\n{"patch":{"note":"b"},"next":"check"}'],
+    ["a second thought", '{"next":"check"}\nNo, wait: {"next":"done"}'],
+    ["a list of two decisions", '[{"next":"check"},{"next":"done"}]'],
+  ])("K24: where it holds %s, since nobody knows which counts", (_what, raw) => {
+    refusalOf(raw);
+  });
+
+  test.each([
+    ["a list", '{"patch":{"list":["a","b", ...]},"next":"done"}'],
+    ["the middle of a list", '{"patch":{"list":["a", ..., "z"]},"next":"done"}'],
+    ["an object", '{"patch":{"deep":{"a":1, ...}},"next":"done"}'],
+  ])("K24: where dots stand for the rest of %s, which would be lost", (_what, raw) => {
+    refusalOf(raw);
+  });
+});
+
+describe("nothing of an answer is made up or left out", () => {
+  const whole = JSON.stringify(WHOLE);
+  const pretty = JSON.stringify(WHOLE, null, 2);
+
+  test.each([
+    ["plain JSON", whole],
+    ["indented JSON", pretty],
+    ["JSON in prose and a fence", FENCED],
+    ["JSON after prose with braces", `Use {braces} and {"a": {"b": 1}} like so: ${whole} Fine?`],
+    ["single quotes", SINGLE_QUOTED],
+    ["comments and trailing commas", COMMENTED],
+    ["nested quotes and escapes", JSON.stringify({ patch: { note: '\\"{\\"' }, ask: 'Is it "on"? \\' })],
+    ["escaped characters", '{"patch":{"note":"\\u00e9\\ud83d\\ude00\\n"},"next":"d\\u006fne"}'],
+  ])("K24: %s, cut at every position, is refused or read as the whole", (_what, raw) => {
+    const full = parseDecision(raw);
+    if (!full.ok) expect.fail(full.refusal.reason);
+    let read = 0;
+    for (let length = 0; length < raw.length; length++) {
+      const cut = parseDecision(raw.slice(0, length));
+      if (!cut.ok) continue;
+      read++;
+      expect(cut, `cut after ${length} characters`).toEqual(full);
+    }
+    // Only cuts behind the object can be read.
+    expect(read).toBe(raw.length - 1 - raw.lastIndexOf("}"));
+  });
+
+  test("K24: any decision, cut anywhere, is refused", () => {
+    const given = fc.record(
+      {
+        because: fc.string({ unit: "grapheme" }),
+        patch: fc.dictionary(fc.string(), fc.jsonValue(), { maxKeys: 4 }),
+        next: fc.string({ minLength: 1 }),
+      },
+      { requiredKeys: ["patch"] },
+    );
+    fc.assert(
+      fc.property(given, fc.nat(), fc.constantFrom(0, 2), (decision, at, indent) => {
+        const raw = JSON.stringify(decision, null, indent);
+        expect(parseDecision(raw.slice(0, at % raw.length)).ok).toBe(false);
+      }),
+      { numRuns: 1000 },
+    );
+  });
+
+  test.each([
+    ["a comment that closes a bracket", '{"patch":{"note":"x"} // ends here }\n, "next":"done"}'],
+    ["a block comment that closes brackets", '{"patch":{"note":"x" /* } } */, "priority":"P1"}, "next":"done"}'],
+    ["a bracket too many in the middle", '{"patch":{"note":"x"}},"next":"done"}'],
+    ["bare quotes and a bracket in a text", '{"patch":{"note":"he said "a}b" twice"},"next":"done"}'],
+  ])("K24: an answer with %s is refused or read as the whole, never as a part of it", (_what, raw) => {
+    const parsed = parseDecision(raw);
+    if (parsed.ok) expect(parsed.decision.next).toBe("done");
+  });
+
+  test("K24: what a model thinks aloud is not its decision", () => {
+    const parsed = parseDecision('<think>Perhaps {"next":"check"}? No.</think>{"next":"done"}');
+    if (parsed.ok) expect(parsed.decision.next).toBe("done");
+  });
+
+  test("a key named __proto__ stays data and changes no prototype", () => {
+    const parsed = parseDecision('{"patch":{"__proto__":{"polluted":true}},"next":"done"}');
+    expect(({} as { polluted?: boolean }).polluted).toBeUndefined();
+    if (parsed.ok) expect((parsed.decision.patch as { polluted?: boolean }).polluted).toBeUndefined();
+  });
+});

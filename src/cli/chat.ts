@@ -108,7 +108,7 @@ async function turnText(
   before: TaskDescription["state"],
 ): Promise<string> {
   const { workflow, view } = graph.runtime;
-  const turns = await turnTokens(store, workflow, view, task.taskId);
+  const turns = await turnTokens(store, workflow, view, task.taskId, "latest");
   const parts = [
     `  ${progressLine(terminal, workflow, task)}`,
     fieldTable(terminal, workflow, task, before),

@@ -117,7 +117,7 @@ export async function graphOfTask(
   override: string | undefined,
 ): Promise<WorkflowGraph> {
   if (override !== undefined) return loadGraph(override, store);
-  const started = (await store.events(taskId)).find((event) => event.kind === "started");
+  const started = await store.firstEvent(taskId);
   const names = [started?.data.source, ...Object.keys(declaredGraphs())].filter((name) => typeof name === "string");
   for (const name of names) {
     const graph = await loadGraph(name, store).catch((error: unknown) => {

@@ -47,7 +47,7 @@ async function repliesSince(store: TaskStore, taskId: string, revision: number):
 export async function closingLine(graph: WorkflowGraph, store: TaskStore, task: TaskDescription): Promise<string> {
   const head = await store.head(task.taskId);
   const decisions = head?.execution.decisions ?? 0;
-  const turns = await turnTokens(store, graph.runtime.workflow, graph.runtime.view, task.taskId);
+  const turns = await turnTokens(store, graph.runtime.workflow, graph.runtime.view, task.taskId, "all");
   const sum = (pick: (turn: (typeof turns)[number]) => number) =>
     count(turns.reduce((total, turn) => total + pick(turn), 0));
   const tokens =

@@ -20,6 +20,9 @@ export interface TaskDescription {
   readonly usage: Usage;
 }
 
+// An error is followed by nothing but refusals and answers until the task has moved on.
+const RECENT_EVENTS = 20;
+
 // Channels that are not the workflow's fields.
 const OWN_CHANNELS = /^(?:execution|message|__.*|branch:.*)$/;
 
@@ -60,7 +63,7 @@ function trueStatus(execution: Execution, open: readonly Request[], error: TaskE
 /** An error that ended the latest run before it could commit anything; the task can be resumed. */
 async function errorSince(store: TaskStore, taskId: string, execution: Execution): Promise<TaskError | null> {
   if (execution.status === "completed") return null;
-  const latest = (await store.events(taskId)).findLast(
+  const latest = (await store.events(taskId, RECENT_EVENTS)).findLast(
     (event) => event.kind !== "refused" && event.kind !== "answered",
   );
   if (latest?.kind !== "error" || latest.revision !== execution.revision) return null;

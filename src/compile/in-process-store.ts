@@ -123,7 +123,7 @@ export class InProcessStore implements TaskStore {
   }
 
   /** Checkpoints carry what each update did, so the log needs no hook into the saver's writes. */
-  async events(taskId: string): Promise<readonly TaskEvent[]> {
+  async events(taskId: string, latest?: number): Promise<readonly TaskEvent[]> {
     const events: TaskEvent[] = [...this.of(taskId).events];
     const seen = new Set<number>();
     for await (const tuple of this.checkpointer.list({ configurable: { thread_id: taskId, checkpoint_ns: "" } })) {
@@ -134,7 +134,12 @@ export class InProcessStore implements TaskStore {
       const at = Date.parse(tuple.checkpoint.ts);
       events.push({ sequence: 0, revision: execution.revision, kind: execution.last.kind, at, data: execution.last });
     }
-    return events.toSorted((a, b) => a.at - b.at).map((event, index) => ({ ...event, sequence: index + 1 }));
+    const log = events.toSorted((a, b) => a.at - b.at).map((event, index) => ({ ...event, sequence: index + 1 }));
+    return latest === undefined ? log : log.slice(-latest);
+  }
+
+  async firstEvent(taskId: string): Promise<TaskEvent | null> {
+    return this.of(taskId).events[0] ?? null;
   }
 
   async tasks(): Promise<readonly TaskRow[]> {

@@ -198,7 +198,7 @@ async function admitUnderLease(
 
 async function sameStart(runtime: Runtime, taskId: string, input: unknown): Promise<boolean> {
   if (await runtime.store.hasAnswers(taskId)) return false;
-  const started = (await runtime.store.events(taskId)).find((event) => event.kind === "started");
+  const started = await runtime.store.firstEvent(taskId);
   return started?.data.digest === digest(input);
 }
 

@@ -72,7 +72,10 @@ export interface TaskStore extends RequestStore {
   lastFork(taskId: string): Promise<string | null>;
 
   append(taskId: string, revision: number, kind: string, data: Readonly<Record<string, unknown>>): Promise<void>;
-  events(taskId: string): Promise<readonly TaskEvent[]>;
+  /** The log, oldest first; with `latest`, only so many of its last entries. */
+  events(taskId: string, latest?: number): Promise<readonly TaskEvent[]>;
+  /** The first entry of the log: how the task was started. */
+  firstEvent(taskId: string): Promise<TaskEvent | null>;
   /** The latest changed task first. */
   tasks(): Promise<readonly TaskRow[]>;
   /** Removes a task and everything that belongs to it. */

@@ -19,16 +19,21 @@ export interface TurnTokens {
  * Compares, for each model decision of a task, the prompt that was sent with the one that full
  * history would have needed in the same turn: same instructions, the conversation in place of the
  * state. Decisions whose checkpoint has been pruned are left out.
+ *
+ * @param which the latest decision only, or all.
  */
 export async function turnTokens(
   store: TaskStore,
   workflow: AnyWorkflow,
   options: ViewOptions,
   taskId: string,
+  which: "latest" | "all",
 ): Promise<readonly TurnTokens[]> {
   const events = await store.events(taskId);
   const snapshots = await snapshotsByRevision(store, workflow, taskId);
+  const latest = events.findLastIndex((event) => event.kind === "decision");
   return events.flatMap((event, index): TurnTokens[] => {
+    if (which === "latest" && index !== latest) return [];
     const before = snapshots.get(event.revision - 1);
     if (event.kind !== "decision" || !event.data.measures || !before) return [];
     const said = (event.data.observation as Observation | null) ?? before.execution.observation;

@@ -157,7 +157,7 @@ export class WorkflowGraph<F extends Fields = Fields, I extends keyof F & string
   }
 
   /** Draws the table: each step with the steps that may follow, and the shared action node. */
-  override async getGraphAsync(): Promise<ReturnType<typeof drawTable>> {
+  override async getGraphAsync(_options?: object): Promise<ReturnType<typeof drawTable>> {
     const bodies = this.nodes as Readonly<Record<string, { bound: unknown }>>;
     return drawTable(this.runtime.workflow, (name) => bodies[name]?.bound);
   }

@@ -1,5 +1,5 @@
 import type { TaskEvent } from "../compile/store.ts";
-import type { Sql } from "./sql.ts";
+import { first, type Sql } from "./sql.ts";
 
 /** Appends to a task's log, within the transaction of what is logged. */
 export async function appendEvent(sql: Sql, taskId: string, event: Omit<TaskEvent, "sequence">): Promise<void> {
@@ -15,11 +15,34 @@ export async function appendEvent(sql: Sql, taskId: string, event: Omit<TaskEven
   );
 }
 
-/** A task's whole log, oldest first. */
-export async function readEvents(sql: Sql, taskId: string): Promise<readonly TaskEvent[]> {
-  const rows = await sql.all<Omit<TaskEvent, "data"> & { data: string }>(
-    `select sequence, revision, kind, at, data from statecard_events where task_id = ? order by sequence`,
+interface EventRow extends Omit<TaskEvent, "data"> {
+  readonly data: string;
+}
+
+const EVENT_COLUMNS = "sequence, revision, kind, at, data";
+
+/** A task's log, oldest first; with `latest`, only so many of its last entries. */
+export async function readEvents(sql: Sql, taskId: string, latest?: number): Promise<readonly TaskEvent[]> {
+  const from = `from statecard_events where task_id = ?`;
+  const rows =
+    latest === undefined
+      ? await sql.all<EventRow>(`select ${EVENT_COLUMNS} ${from} order by sequence`, taskId)
+      : (
+          await sql.all<EventRow>(`select ${EVENT_COLUMNS} ${from} order by sequence desc limit ?`, taskId, latest)
+        ).toReversed();
+  return rows.map(toEvent);
+}
+
+/** The first entry of a task's log. */
+export async function readFirstEvent(sql: Sql, taskId: string): Promise<TaskEvent | null> {
+  const row = await first<EventRow>(
+    sql,
+    `select ${EVENT_COLUMNS} from statecard_events where task_id = ? order by sequence limit 1`,
     taskId,
   );
-  return rows.map((row) => ({ ...row, data: JSON.parse(row.data) as Record<string, unknown> }));
+  return row && toEvent(row);
+}
+
+function toEvent(row: EventRow): TaskEvent {
+  return { ...row, data: JSON.parse(row.data) as Record<string, unknown> };
 }

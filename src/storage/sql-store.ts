@@ -4,7 +4,7 @@ import type { Clock } from "../internal/clock.ts";
 import type { Answer, OwnerState, Request, RequestRow } from "../people/requests.ts";
 import type { Execution } from "../state/execution.ts";
 import type { AnyWorkflow } from "../workflow/define.ts";
-import { appendEvent, readEvents } from "./events.ts";
+import { appendEvent, readEvents, readFirstEvent } from "./events.ts";
 import { readHead } from "./checkpoints.ts";
 import { GuardedSaver } from "./guarded-saver.ts";
 import { Leases, requireLease } from "./leases.ts";
@@ -143,8 +143,12 @@ export class SqlStore implements TaskStore {
     return this.sql.transaction((sql) => appendEvent(sql, taskId, { revision, kind, at: this.clock.now(), data }));
   }
 
-  events(taskId: string): Promise<readonly TaskEvent[]> {
-    return readEvents(this.sql, taskId);
+  events(taskId: string, latest?: number): Promise<readonly TaskEvent[]> {
+    return readEvents(this.sql, taskId, latest);
+  }
+
+  firstEvent(taskId: string): Promise<TaskEvent | null> {
+    return readFirstEvent(this.sql, taskId);
   }
 
   async tasks(): Promise<readonly TaskRow[]> {

@@ -252,6 +252,9 @@ export class GuardedSaver extends BaseCheckpointSaver {
   override async putWrites(config: RunnableConfig, writes: PendingWrite[], taskId: string): Promise<void> {
     const { thread, namespace, id, token, loaded } = addressOf(config);
     const special = writes.every(([channel]) => channel in WRITES_IDX_MAP);
+    // The only task of a superstep is followed by its checkpoint at once; storing its result twice
+    // would buy nothing but one model call less after a kill in between.
+    if (!special && token !== undefined && namespace === "") return;
     const rows = await Promise.all(
       writes.map(async ([channel, value], index): Promise<SqlValue[]> => {
         const [type, body] = await this.serde.dumpsTyped(value);
@@ -263,9 +266,6 @@ export class GuardedSaver extends BaseCheckpointSaver {
       if (head?.workflow) {
         await requireLease(sql, thread, token);
         if (head.checkpoint_id !== id && loaded !== "addressed") throw staleWrite(thread, head.checkpoint_id, id);
-        // The only task of a superstep is followed by its checkpoint at once; storing its result twice
-        // would buy nothing but one model call less after a kill in between.
-        if (!special) return;
       }
       const conflict = special
         ? "do update set channel = excluded.channel, type = excluded.type, value = excluded.value"

@@ -8,7 +8,7 @@ import { appendEvent, readEvents, readFirstEvent } from "./events.ts";
 import { readHead } from "./checkpoints.ts";
 import { GuardedSaver } from "./guarded-saver.ts";
 import { Leases, requireLease } from "./leases.ts";
-import { first, type Sql } from "./sql.ts";
+import { first, type Database, type Sql } from "./sql.ts";
 
 interface StoredRequest {
   readonly decision: number;
@@ -24,11 +24,11 @@ const REQUEST_COLUMNS = "decision, forks, request, answer, answered_by";
 export class SqlStore implements TaskStore {
   readonly guarantees = "store";
   readonly checkpointer: GuardedSaver;
-  private readonly sql: Sql;
+  private readonly sql: Database;
   private readonly clock: Clock;
   private readonly leases: Leases;
 
-  constructor(sql: Sql, clock: Clock) {
+  constructor(sql: Database, clock: Clock) {
     this.sql = sql;
     this.clock = clock;
     this.leases = new Leases(sql, clock);
@@ -168,6 +168,11 @@ export class SqlStore implements TaskStore {
       rows.push({ taskId: head.task_id, execution, updatedAt: Number(head.updated_at), waiting });
     }
     return rows;
+  }
+
+  /** Closes the database file; the next call opens it again. */
+  close(): void {
+    this.sql.close();
   }
 
   deleteTask(taskId: string): Promise<void> {

@@ -13,6 +13,11 @@ export interface Sql {
   transaction<T>(work: (sql: Sql) => Promise<T>): Promise<T>;
 }
 
+/** A database that can be let go of; the next call opens it again. */
+export interface Database extends Sql {
+  close(): void;
+}
+
 /** The first row, or null. */
 export async function first<Row>(sql: Sql, statement: string, ...parameters: SqlValue[]): Promise<Row | null> {
   return (await sql.all<Row>(statement, ...parameters))[0] ?? null;

@@ -7,11 +7,6 @@ export function escapeTags(text: string): string {
   return text.replace(LOOK_ALIKE, "&lt;");
 }
 
-/** The reverse of `escapeTags`, for whoever reads a view by code. */
-export function unescapeTags(text: string): string {
-  return text.replaceAll("&lt;", "<");
-}
-
 /** A block of a view between tags of its own. */
 export function block(tag: string, lines: readonly string[], attributes = ""): string {
   return `<${tag}${attributes}>\n${lines.join("\n")}\n</${tag}>`;

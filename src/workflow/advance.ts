@@ -239,7 +239,10 @@ function countDecision(
 
 function moveTo(workflow: AnyWorkflow, execution: Execution, step: string, pending: Pending | null): Execution {
   const status = workflow.steps[step]?.final ? "completed" : execution.status;
-  if (step === execution.step) return { ...execution, pending, status, retryCount: execution.retryCount + 1 };
+  if (step === execution.step) {
+    // A question is progress, not another try.
+    return { ...execution, pending, status, retryCount: execution.retryCount + (pending ? 0 : 1) };
+  }
   const completedSteps = execution.completedSteps.includes(execution.step)
     ? execution.completedSteps
     : [...execution.completedSteps, execution.step];

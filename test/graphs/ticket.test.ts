@@ -138,13 +138,13 @@ describe("a ticket with the offline rules, on SQLite", () => {
     const decided = { ...known, priority: "P1", ...ROUTER_EN };
     const gathering = { step: "gathering_info", completedSteps: ["init"], status: "waiting_user" };
     expect(turns.map(card)).toEqual([
-      { ...gathering, retryCount: 1, revision: 2, state: NOTHING, asks: "What is broken?" },
-      { ...gathering, retryCount: 2, revision: 4, state: known, asks: "How urgent is it: P1, P2 or P3?" },
+      { ...gathering, retryCount: 0, revision: 2, state: NOTHING, asks: "What is broken?" },
+      { ...gathering, retryCount: 0, revision: 4, state: known, asks: "How urgent is it: P1, P2 or P3?" },
       {
         step: "deciding",
         completedSteps: ["init", "gathering_info"],
         status: "waiting_user",
-        retryCount: 1,
+        retryCount: 0,
         revision: 7,
         state: decided,
         asks: START_EN,
@@ -500,6 +500,8 @@ describe("a ticket's status follows from what the model decides", () => {
     const waiting = await runWorkflow(ticket, { model: scriptedModel(script.slice(0, 2)) });
     expect(waiting.task).toMatchObject({ status: "waiting_user", step: "gathering_info" });
     expect(waiting.waiting?.question).toBe("What is broken?");
+    const stored = await open({ model: scriptedModel(script) }).invoke({}, configOf("t"));
+    expect(stored.execution).toMatchObject({ status: "waiting_user", step: "gathering_info" });
     const ending = [
       { patch: PROPOSED, next: "resolving" },
       { patch: { result: "closed" }, next: "done" },

@@ -24,7 +24,7 @@ const LEGAL_PAIRS = new Set([
   "resolving > done",
 ]);
 
-// 74 of 100 were measured; the others' users had no more to say before the ticket's last question.
+// 73 of 100 were measured; the others' users had no more to say before the ticket's last question.
 const LEAST_FINISHED = 70;
 const LEAST_DISTINCT_SHARE = 0.95;
 
@@ -35,8 +35,8 @@ const SAYS_P1 = /\bp1\b|urgen|\basap\b|as soon as possible|immediately|emergency
 interface Ticket {
   readonly conversation: Conversation;
   readonly task: TaskDescription;
-  /** The steps of the stored checkpoints from the first to the head, without repetitions by the same revision. */
-  readonly steps: readonly string[];
+  /** The moves between the stored checkpoints, from the first to the head. */
+  readonly moves: readonly string[];
 }
 
 /** Puts what the users said through the ticket workflow, each conversation as a task of its own. */
@@ -56,28 +56,34 @@ async function runTickets(
       result = await graph.invoke(answer(result, text), config);
     }
     const task = await describeTask(store, conversation.name);
-    tickets.push({ conversation, task, steps: await storedSteps(store, conversation.name) });
+    tickets.push({ conversation, task, moves: await storedMoves(store, conversation.name) });
   }
   return tickets;
 }
 
-/** Reads the steps back from the stored checkpoints, along the parents from the head to the first. */
-async function storedSteps(store: TaskStore, taskId: string): Promise<readonly string[]> {
+/** Reads the moves back from the stored checkpoints, along the parents from the head to the first. */
+async function storedMoves(store: TaskStore, taskId: string): Promise<readonly string[]> {
   const byId = new Map<string, { execution: Execution; parent: string | undefined }>();
   for await (const tuple of store.checkpointer.list({ configurable: { thread_id: taskId, checkpoint_ns: "" } })) {
     const execution = tuple.checkpoint.channel_values.execution as Execution;
     const parent = tuple.parentConfig?.configurable?.checkpoint_id as string | undefined;
     byId.set(tuple.checkpoint.id, { execution, parent });
   }
-  const steps: string[] = [];
-  let id = (await store.head(taskId))?.checkpointId;
-  while (id !== undefined) {
-    const stored = byId.get(id);
+  const moves: string[] = [];
+  let after: Execution | undefined;
+  for (let id = (await store.head(taskId))?.checkpointId; id !== undefined; id = byId.get(id)?.parent) {
+    const stored = byId.get(id)?.execution;
     if (!stored) throw new Error(`task ${taskId}: checkpoint ${id} is not stored`);
-    steps.unshift(stored.execution.step);
-    id = stored.parent;
+    if (after && !staysWhereItIs(stored, after)) moves.unshift(`${stored.step} > ${after.step}`);
+    after = stored;
   }
-  return steps;
+  return [`start > ${after?.step}`, ...moves];
+}
+
+/** A checkpoint that only records the input, a question or its answer is no move. */
+function staysWhereItIs(before: Execution, after: Execution): boolean {
+  const records = after.revision === before.revision || after.pending !== null || after.last?.kind === "result";
+  return records && before.step === after.step;
 }
 
 /** Everything that is wrong with how these tickets ended; empty where nothing is. */
@@ -90,7 +96,7 @@ function problemsOf(tickets: readonly Ticket[]): readonly string[] {
   return problems;
 }
 
-function problemsOfOne({ conversation, task, steps }: Ticket): readonly string[] {
+function problemsOfOne({ conversation, task, moves }: Ticket): readonly string[] {
   const { ticketType, priority, solution, result } = task.state;
   const { userTurns } = conversation;
   const problems: string[] = [];
@@ -100,13 +106,9 @@ function problemsOfOne({ conversation, task, steps }: Ticket): readonly string[]
   require(task.status === "completed" || task.status === "waiting_user", `ended ${task.status}`);
   require((task.status === "completed") === (task.step === "done"), `${task.status} at ${task.step}`);
   require((task.status === "waiting_user") === (task.waiting?.length === 1), `${task.waiting?.length} open questions`);
-  require(steps[0] === "init" &&
-    steps.at(-1) === task.step, `the stored steps lead from ${steps[0]} to ${steps.at(-1)}`);
-  for (const [index, to] of steps.slice(1).entries()) {
-    const from = steps[index] ?? "";
-    // A checkpoint that only records a question or an answer stays at its step.
-    require(from === to || LEGAL_PAIRS.has(`${from} > ${to}`), `went from ${from} to ${to}`);
-  }
+  require(moves[0] === "start > init", `the stored moves begin with ${moves[0]}`);
+  require(moves.at(-1)?.split(" > ").at(-1) === task.step, `the stored moves end with ${moves.at(-1)}`);
+  for (const move of moves.slice(1)) require(LEGAL_PAIRS.has(move), `an illegal move: ${move}`);
   const type = typeof ticketType === "string" ? ticketType : "";
   require(type.trim() !== "" && userTurns.some((turn) => turn.includes(type)), `"${type}" are not the user's words`);
   require(!GREETING_ONLY.test(type), `"${type}" is only a greeting`);
@@ -120,6 +122,11 @@ function problemsOfOne({ conversation, task, steps }: Ticket): readonly string[]
 const missing = missingTrajectories(FILES);
 const conversations = missing ? [] : FILES.flatMap((file) => readConversations(file).slice(0, CONVERSATIONS_PER_FILE));
 
+// Enough to show that the check fails, in a fifth of the time.
+const sample = conversations.filter((_each, index) => index % 5 === 0);
+// A hundred conversations take seconds, but this may run on a small machine that is busy.
+const PATIENCE = { timeout: 600_000 };
+
 /** Legal decisions that are the same whatever the user says. */
 const fixedAnswers = (ticketType: string) => [
   { next: "gathering_info" },
@@ -128,7 +135,7 @@ const fixedAnswers = (ticketType: string) => [
   { patch: { result: "closed" }, next: "done" },
 ];
 
-describe("recorded conversations as tickets", () => {
+describe("recorded conversations as tickets", PATIENCE, () => {
   test("what the users of 100 conversations said leads through legal steps to sensible tickets", async ({ skip }) => {
     skip(missing !== null, missing ?? "");
     expect(conversations).toHaveLength(FILES.length * CONVERSATIONS_PER_FILE);
@@ -147,22 +154,22 @@ describe("recorded conversations as tickets", () => {
     ["a greeting", "Hi"],
   ] as const)("a model that always writes %s fails the same check", async ([, ticketType], { skip }) => {
     skip(missing !== null, missing ?? "");
-    const tickets = await runTickets(conversations, () => scriptedModel(fixedAnswers(ticketType)));
+    const tickets = await runTickets(sample, () => scriptedModel(fixedAnswers(ticketType)));
     expect(tickets.every(({ task }) => task.status === "completed")).toBe(true);
     const problems = problemsOf(tickets);
     expect(problems.filter((problem) => /not the user's words|only a greeting/.test(problem)).length).toBeGreaterThan(
-      90,
+      0.9 * sample.length,
     );
     expect(problems).toContain("only 1 different ticket types");
     expect(
       problems.filter((problem) => problem.endsWith("P1 without a word of the user about it")).length,
-    ).toBeGreaterThan(50);
+    ).toBeGreaterThan(0.5 * sample.length);
   });
 
   test("a model that only ever asks fails the same check", async ({ skip }) => {
     skip(missing !== null, missing ?? "");
     const asksOn = () => scriptedModel(Array.from({ length: 20 }, () => ({ ask: "What else?" })));
-    const problems = problemsOf(await runTickets(conversations, asksOn));
+    const problems = problemsOf(await runTickets(sample, asksOn));
     expect(problems).toContain("only 0 finished");
   });
 

@@ -4,7 +4,7 @@ import Database from "better-sqlite3";
 import { WorkflowError } from "../../errors.ts";
 import { systemClock, type Clock } from "../../internal/clock.ts";
 import { SCHEMA_VERSION, TABLES } from "../schema.ts";
-import type { Sql, SqlValue } from "../sql.ts";
+import type { Database as DatabasePort, Sql, SqlValue } from "../sql.ts";
 import { SqlStore } from "../sql-store.ts";
 
 export interface SqliteOptions {
@@ -34,7 +34,7 @@ export function sqliteStore(file?: string, options: SqliteOptions = {}): SqlStor
 }
 
 /** The SQL port on better-sqlite3. One connection; transactions of one process take turns on it. */
-export class SqliteDatabase implements Sql {
+export class SqliteDatabase implements DatabasePort {
   private readonly file: string;
   private readonly options: SqliteOptions;
   private connection: Connection | null = null;

@@ -24,7 +24,7 @@ interface Chat {
   readonly store: TaskStore;
   readonly taskId: string;
   /** How to start the task; null where it is there already. */
-  readonly start: { readonly input: Readonly<Record<string, unknown>>; readonly source: string } | null;
+  readonly start: Readonly<Record<string, unknown>> | null;
 }
 
 /**
@@ -40,7 +40,7 @@ export async function chat({ graph, store, taskId, start }: Chat): Promise<numbe
   try {
     say(`${workflow.name} v${workflow.version} · task ${taskId} · ${describeModel(graph)}\n`);
     say(`  ${progressLine(terminal, workflow, { step: workflow.initial, completedSteps: [], status: "created" })}\n`);
-    if (start) await runTurn(terminal, graph, taskId, start.input, start.source);
+    if (start) await runTurn(terminal, graph, taskId, start);
     for (let turn = 0; ; turn++) {
       const task = await describeTask(store, taskId);
       if (turn > 0 || !start || task.status !== "waiting_user") {
@@ -77,7 +77,7 @@ async function answerTurn(
   line: string,
 ): Promise<void> {
   try {
-    await runTurn(terminal, graph, taskId, new Command({ resume: { [requestId]: line } }), null);
+    await runTurn(terminal, graph, taskId, new Command({ resume: { [requestId]: line } }));
   } catch (error) {
     // A line that is no answer is said so and asked for again; nothing was written.
     if (!isWorkflowError(error, "INVALID_MESSAGE", "MESSAGE_TOO_LARGE")) throw error;
@@ -85,15 +85,9 @@ async function answerTurn(
   }
 }
 
-async function runTurn(
-  terminal: Terminal,
-  graph: WorkflowGraph,
-  taskId: string,
-  input: unknown,
-  source: string | null,
-): Promise<void> {
+async function runTurn(terminal: Terminal, graph: WorkflowGraph, taskId: string, input: unknown): Promise<void> {
   let replied = false;
-  await runInterruptibly(graph, taskId, input, source, (delta) => {
+  await runInterruptibly(graph, taskId, input, (delta) => {
     process.stdout.write(`${replied ? "" : `\n${terminal.unicode ? "◆ " : "> "}`}${delta.replaceAll("\r", "")}`);
     replied = true;
   });

@@ -117,8 +117,8 @@ export async function graphOfTask(
   override: string | undefined,
 ): Promise<WorkflowGraph> {
   if (override !== undefined) return loadGraph(override, store);
-  const started = await store.firstEvent(taskId);
-  const names = [started?.data.source, ...Object.keys(declaredGraphs())].filter((name) => typeof name === "string");
+  const source = await store.firstEvent(taskId, "source");
+  const names = [source?.data.graph, ...Object.keys(declaredGraphs())].filter((name) => typeof name === "string");
   for (const name of names) {
     const graph = await loadGraph(name, store).catch((error: unknown) => {
       if (isWorkflowError(error, "UNKNOWN_GRAPH")) return null;

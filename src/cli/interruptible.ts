@@ -15,7 +15,6 @@ export async function runInterruptibly(
   graph: WorkflowGraph,
   taskId: string,
   input: unknown,
-  source: string | null,
   onReply?: (delta: string) => void,
 ): Promise<void> {
   const abort = new AbortController();
@@ -25,10 +24,7 @@ export async function runInterruptibly(
   };
   process.on("SIGINT", onSignal);
   process.on("SIGTERM", onSignal);
-  const config = {
-    configurable: { thread_id: taskId, ...(source === null ? {} : { statecard_source: source }) },
-    signal: abort.signal,
-  };
+  const config = { configurable: { thread_id: taskId }, signal: abort.signal };
   try {
     if (onReply) {
       for await (const chunk of await graph.stream(input as never, { ...config, streamMode: "custom" })) {

@@ -41,9 +41,11 @@ export async function runCommand(name: string, options: RunCommandOptions): Prom
   };
   if (options.chat) {
     if (options.json) throw usage("--chat converses with a person and --json with a program; choose one");
-    return chat({ graph, store, taskId, start: { input, source: name } });
+    await rememberGraph(store, taskId, name);
+    return chat({ graph, store, taskId, start: input });
   }
-  await runInterruptibly(graph, taskId, input, name);
+  await rememberGraph(store, taskId, name);
+  await runInterruptibly(graph, taskId, input);
   return report(graph, store, taskId, options, { state: {}, revision: 0 });
 }
 
@@ -71,7 +73,7 @@ export async function resumeCommand(taskId: string, options: ResumeCommandOption
         { details: { taskId } },
       );
     }
-    await runInterruptibly(graph, taskId, new Command({ resume }), null);
+    await runInterruptibly(graph, taskId, new Command({ resume }));
   } else if (task.status === "completed") {
     throw new WorkflowError(
       "TASK_FINISHED",
@@ -79,10 +81,16 @@ export async function resumeCommand(taskId: string, options: ResumeCommandOption
       { details: { taskId } },
     );
   } else if (!task.waiting) {
-    await runInterruptibly(graph, taskId, null, null);
+    await runInterruptibly(graph, taskId, null);
   }
   if (options.chat) return chat({ graph, store, taskId, start: null });
   return report(graph, store, taskId, options, task);
+}
+
+/** Notes where a new task's graph came from, so that resume finds it. Only this command line writes that: it is a file to run. */
+async function rememberGraph(store: TaskStore, taskId: string, graph: string): Promise<void> {
+  const isNew = (await store.head(taskId)) === null && (await store.firstEvent(taskId, "source")) === null;
+  if (isNew) await store.append(taskId, 0, "source", { graph });
 }
 
 /** A readable id that is not taken: the workflow's name and 36^6 possibilities. */

@@ -138,8 +138,8 @@ export class InProcessStore implements TaskStore {
     return latest === undefined ? log : log.slice(-latest);
   }
 
-  async firstEvent(taskId: string): Promise<TaskEvent | null> {
-    return this.of(taskId).events[0] ?? null;
+  async firstEvent(taskId: string, kind: string): Promise<TaskEvent | null> {
+    return this.of(taskId).events.find((event) => event.kind === kind) ?? null;
   }
 
   async tasks(): Promise<readonly TaskRow[]> {

@@ -49,14 +49,31 @@ export async function* runNested(nested: NestedRun): AsyncGenerator<unknown> {
   for (let round = 0; ; round++) {
     if (await canGoOn(runtime, taskId, round)) {
       const isNew = (await runtime.store.head(taskId)) === null;
-      for await (const chunk of withoutParent(nested.run(isNew ? nested.input : null, inner, taskId), inner)) {
+      for await (const chunk of withoutParent(
+        nested.run(isNew ? ownInput(runtime, nested.input) : null, inner, taskId),
+        inner,
+      )) {
         if (!holdsInterrupt(chunk)) yield chunk;
       }
     }
-    const open = await openRequests(runtime.store, taskId, await runtime.store.head(taskId));
-    if (open.length === 0) return;
+    const head = await runtime.store.head(taskId);
+    const open = await openRequests(runtime.store, taskId, head);
+    if (open.length === 0) {
+      if (head?.execution.status !== "failed") return;
+      const { lastError } = head.execution;
+      throw new WorkflowError("STEP_FAILED", `task ${taskId} failed: ${lastError?.message ?? "unknown"}`, {
+        details: { taskId, lastError },
+      });
+    }
     await parent.ask(open);
   }
+}
+
+/** The part of the parent's state that is an input of this workflow. */
+function ownInput(runtime: Runtime, values: unknown): unknown {
+  if (!isPlainObject(values)) return values;
+  const names = ["message", ...runtime.workflow.input];
+  return Object.fromEntries(Object.entries(values).filter(([name]) => names.includes(name)));
 }
 
 /** A waiting task is not run before its parent's answer was looked at; a finished one only to give its output. */

@@ -12,6 +12,8 @@ import type { Runtime } from "./runtime.ts";
 import type { Lease, TaskHead, TaskStore } from "./store.ts";
 
 const RENEW_EVERY_MS = 10_000;
+// Who answered, as the log keeps it. A caller cannot name itself: that would be no identity.
+const LOCAL = "local";
 const ATTEMPTS_AT_LEASE = 400;
 
 /** The part of LangGraph's options that the runtime reads. */
@@ -42,7 +44,7 @@ export async function shownRequests(
  * @returns whether somebody has to wake the task now.
  * @throws TASK_BUSY (with `details.recorded`) where the running owner will see the answers by itself.
  */
-async function recordReplies(runtime: Runtime, taskId: string, resume: unknown, who: string): Promise<void> {
+async function recordReplies(runtime: Runtime, taskId: string, resume: unknown): Promise<void> {
   const { store, workflow } = runtime;
   const head = await store.head(taskId);
   if (!head) throw unknownTask(taskId);
@@ -69,7 +71,7 @@ async function recordReplies(runtime: Runtime, taskId: string, resume: unknown, 
       head,
       open.find((request) => request.id === reply.id),
     );
-    const owner = await store.answer(taskId, reply.id, reply.answer, who, reply.shown);
+    const owner = await store.answer(taskId, reply.id, reply.answer, LOCAL, reply.shown);
     mustWake ||= owner !== "running";
   }
   if (!mustWake) {
@@ -125,10 +127,9 @@ export async function* runTask(task: RunTask): AsyncGenerator<unknown> {
   const { runtime, taskId } = task;
   const { store } = runtime;
   let { input } = task;
-  const who = String(task.options.configurable?.statecard_user ?? "local");
   let answered = false;
   if (isCommand(input)) {
-    await recordReplies(runtime, taskId, resumeOf(input), who);
+    await recordReplies(runtime, taskId, resumeOf(input));
     input = null;
     answered = true;
   }
@@ -137,7 +138,7 @@ export async function* runTask(task: RunTask): AsyncGenerator<unknown> {
   const renewal = setInterval(() => void store.renew(lease).catch(() => {}), RENEW_EVERY_MS);
   renewal.unref();
   try {
-    const admitted = await admitUnderLease(runtime, taskId, input, who, lease, task);
+    const admitted = await admitUnderLease(runtime, taskId, input, lease, task);
     await noteFork(task, options, lease);
     yield* task.loop(admitted.kind === "start" ? admitted.input : null, options, lease);
     await removeEndedChildren(runtime, taskId);
@@ -168,7 +169,6 @@ async function admitUnderLease(
   runtime: Runtime,
   taskId: string,
   input: unknown,
-  who: string,
   lease: Lease,
   task: RunTask,
 ): Promise<Admitted> {
@@ -179,17 +179,15 @@ async function admitUnderLease(
     head !== null && input !== null && input !== undefined && (await sameStart(runtime, taskId, input));
   const admitted = admitInput(workflow, input, { taskId, head, open, startedWithThis });
   if (admitted.kind === "start") {
-    const source = task.options.configurable?.statecard_source;
     await store.append(taskId, 0, "started", {
       ...admitted.input,
       digest: digest(admitted.input),
       workflow: workflow.name,
       version: workflow.version,
-      ...(typeof source === "string" ? { source } : {}),
     });
   } else if (admitted.kind === "answer") {
     if (head) await addShown(store, taskId, head, admitted.request);
-    await store.answer(taskId, admitted.request.id, { text: admitted.text }, who, admitted.request.digest);
+    await store.answer(taskId, admitted.request.id, { text: admitted.text }, LOCAL, admitted.request.digest);
   } else if (admitted.kind === "retry") {
     await task.retry(lease);
   }
@@ -198,7 +196,7 @@ async function admitUnderLease(
 
 async function sameStart(runtime: Runtime, taskId: string, input: unknown): Promise<boolean> {
   if (await runtime.store.hasAnswers(taskId)) return false;
-  const started = await runtime.store.firstEvent(taskId);
+  const started = await runtime.store.firstEvent(taskId, "started");
   return started?.data.digest === digest(input);
 }
 

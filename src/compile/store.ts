@@ -21,7 +21,7 @@ export interface Lease {
 export interface TaskEvent {
   readonly sequence: number;
   readonly revision: number;
-  /** `started`, `decision`, `result`, `failure`, `retry`, `refused`, `answered`, `edited`, `forked` or `error`. */
+  /** `started`, `source`, `decision`, `result`, `failure`, `retry`, `refused`, `answered`, `edited`, `forked` or `error`. */
   readonly kind: string;
   /** Milliseconds since the epoch. */
   readonly at: number;
@@ -74,8 +74,8 @@ export interface TaskStore extends RequestStore {
   append(taskId: string, revision: number, kind: string, data: Readonly<Record<string, unknown>>): Promise<void>;
   /** The log, oldest first; with `latest`, only so many of its last entries. */
   events(taskId: string, latest?: number): Promise<readonly TaskEvent[]>;
-  /** The first entry of the log: how the task was started. */
-  firstEvent(taskId: string): Promise<TaskEvent | null>;
+  /** The first entry of a kind. */
+  firstEvent(taskId: string, kind: string): Promise<TaskEvent | null>;
   /** The latest changed task first. */
   tasks(): Promise<readonly TaskRow[]>;
   /** Removes a task and everything that belongs to it. */

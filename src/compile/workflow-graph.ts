@@ -66,9 +66,13 @@ export class WorkflowGraph<F extends Fields = Fields, I extends keyof F & string
   }
 
   override async *_streamIterator(input: never, options?: never): AsyncGenerator<never> {
-    const given = (options ?? {}) as StreamOptions;
+    const passed = (options ?? {}) as StreamOptions;
+    const given = {
+      ...passed,
+      configurable: { ...this.config?.configurable, ...passed.configurable },
+    } as StreamOptions;
     if (given.configurable?.__pregel_read === undefined) {
-      const taskId = taskIdOf(given.configurable ?? this.config?.configurable);
+      const taskId = taskIdOf(given.configurable);
       yield* this.runOwn(input, given, taskId) as AsyncGenerator<never>;
     } else {
       const run = (nestedInput: unknown, nestedOptions: RunOptions, taskId: string) =>

@@ -56,23 +56,24 @@ function refuse(reason: string): { ok: false; refusal: Refusal } {
 }
 
 const KEYS: ReadonlySet<string> = new Set(Object.keys(decisionShape.shape));
-const MAX_CANDIDATES = 8;
+const isDecision = (value: unknown): value is Record<string, unknown> =>
+  isPlainObject(value) && Object.keys(value).some((key) => KEYS.has(key));
 
 function readObject(raw: string): { ok: true; object: Record<string, unknown> } | { ok: false; refusal: Refusal } {
   const exact = tryParse(raw);
   if (isPlainObject(exact)) return { ok: true, object: exact };
-  let start = raw.indexOf("{");
-  if (start < 0) return refuse(`the answer holds no JSON object: "${shorten(raw.trim(), 80)}"`);
-  // Prose in front may hold braces of its own, so the first object that looks like a decision counts.
-  for (let candidate = 0; start >= 0 && candidate < MAX_CANDIDATES; candidate++) {
-    const end = objectEnd(raw, start);
-    if (end === null) return refuse("the answer was cut off before its JSON object ended; answer again, shorter");
-    const piece = raw.slice(start, end);
-    const inner = tryParse(piece) ?? tryRepair(piece);
-    if (isPlainObject(inner) && Object.keys(inner).some((key) => KEYS.has(key))) return { ok: true, object: inner };
-    start = raw.indexOf("{", end);
-  }
-  return refuse(`the answer is no decision in valid JSON: "${shorten(raw.trim(), 80)}"`);
+  // Some models think aloud before they answer.
+  const text = raw.replaceAll(/<think>[\s\S]*?<\/think>/g, "");
+  const pieces = findObjects(text);
+  if (pieces === "cut off") return refuse("the answer was cut off before its JSON object ended; answer again, shorter");
+  if (pieces === "unbalanced") return refuse("the brackets of the answer's JSON do not match; answer again");
+  // Prose may hold braces of its own, so only what looks like a decision counts; two would be a guess.
+  const decisions = pieces.map((piece) => tryParse(piece) ?? tryRepair(piece)).filter(isDecision);
+  const [only] = decisions;
+  if (decisions.length > 1) return refuse("the answer holds more than one JSON object; answer with exactly one");
+  if (only) return { ok: true, object: only };
+  const what = pieces.length > 0 ? "is no decision in valid JSON" : "holds no JSON object";
+  return refuse(`the answer ${what}: "${shorten(raw.trim(), 80)}"`);
 }
 
 function tryParse(text: string): unknown {
@@ -91,22 +92,39 @@ function tryRepair(text: string): unknown {
   }
 }
 
-/** Where the object that starts at `start` ends; null where it does not. Strings may use either quote. */
-function objectEnd(raw: string, start: number): number | null {
+// A string in either quote, a comment, an ellipsis, or a bracket. A single quote opens a string only
+// where a value or key can stand; elsewhere it is an apostrophe.
+const TOKEN =
+  /"(?:[^"\\]|\\.)*"?|(?<=[[{,:]\s*)'(?:[^'\\]|\\.)*'?|\/\/[^\n]*|\/\*[\s\S]*?(?:\*\/|$)|\.\.\.|…|[{}[\]]/gs;
+
+/**
+ * Cuts the outermost JSON objects out of a text. An ellipsis in one stands for something left out, so
+ * such a piece is no JSON.
+ */
+function findObjects(text: string): readonly string[] | "cut off" | "unbalanced" {
+  const pieces: string[] = [];
+  let end = 0;
+  for (let start = text.indexOf("{"); start >= 0; start = text.indexOf("{", end)) {
+    // A closing bracket between objects belongs to none: the one before ended too early.
+    if (pieces.length > 0 && /[}]/.test(text.slice(end, start))) return "unbalanced";
+    const found = objectAt(text, start);
+    if (!found) return "cut off";
+    end = found.end;
+    pieces.push(found.elided ? "" : text.slice(start, end));
+  }
+  return pieces.length > 0 && text.includes("}", end) ? "unbalanced" : pieces;
+}
+
+function objectAt(text: string, start: number): { end: number; elided: boolean } | null {
   let depth = 0;
-  let quote = "";
-  for (let at = start; at < raw.length; at++) {
-    const character = raw.charAt(at);
-    if (quote) {
-      if (character === "\\") at++;
-      else if (character === quote) quote = "";
-    } else if (character === '"' || (character === "'" && /[[{,:]\s*$/.test(raw.slice(Math.max(0, at - 20), at)))) {
-      quote = character;
-    } else if (character === "{" || character === "[") depth++;
-    else if (character === "}" || character === "]") {
-      depth--;
-      if (depth === 0) return at + 1;
-    }
+  let elided = false;
+  TOKEN.lastIndex = start;
+  for (let match = TOKEN.exec(text); match; match = TOKEN.exec(text)) {
+    const [token] = match;
+    if (token === "{" || token === "[") depth++;
+    else if (token === "}" || token === "]") depth--;
+    else if (token === "..." || token === "…") elided = true;
+    if (depth === 0) return { end: TOKEN.lastIndex, elided };
   }
   return null;
 }

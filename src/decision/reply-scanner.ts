@@ -38,6 +38,10 @@ export class ReplyScanner {
       case "{":
       case "[":
         this.depth++;
+        if (this.depth === 1) {
+          this.expectsKey = true;
+          this.key = "";
+        }
         break;
       case "}":
       case "]":

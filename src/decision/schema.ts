@@ -36,6 +36,7 @@ export function decisionSchema(
   const clearable = writes.filter((name) => workflow.state[name]?.rules.clearable);
   const offered = offeredMoves(workflow, step, state);
   let strict = true;
+  const definitions: Record<string, JsonSchema> = {};
   const patch: Record<string, JsonSchema> = {};
   for (const name of writes) {
     const field = workflow.state[name];
@@ -43,7 +44,7 @@ export function decisionSchema(
     const derived = fieldSchema(field.schema);
     strict &&= derived.strict;
     patch[name] = nullable({
-      ...derived.schema,
+      ...embed(name, derived.schema, definitions),
       ...(field.rules.description ? { description: field.rules.description } : {}),
     });
   }
@@ -57,7 +58,8 @@ export function decisionSchema(
     ask: text("a question to the user"),
     reply: text("a text to the user"),
   };
-  return { schema: closedObject(properties), strict };
+  const defined = Object.keys(definitions).length > 0 ? { $defs: definitions } : {};
+  return { schema: { ...closedObject(properties), ...defined }, strict };
 }
 
 function closedObject(properties: Readonly<Record<string, JsonSchema>>): JsonSchema {
@@ -69,48 +71,103 @@ function nullable(schema: JsonSchema): JsonSchema {
   return { anyOf: [rest, { type: "null" }], ...(description === undefined ? {} : { description }) };
 }
 
-// Deriving a JSON schema takes tens of microseconds and never changes for a given zod schema.
-const derived = new WeakMap<z.ZodType, { schema: JsonSchema; strict: boolean }>();
+interface Derived {
+  readonly schema: JsonSchema;
+  readonly strict: boolean;
+}
 
-function fieldSchema(schema: z.ZodType): { schema: JsonSchema; strict: boolean } {
+// Deriving a JSON schema takes tens of microseconds and never changes for a given zod schema.
+const derived = new WeakMap<z.ZodType, Derived>();
+
+function fieldSchema(schema: z.ZodType): Derived {
   let known = derived.get(schema);
   if (!known) {
-    const { $schema: _dialect, ...json } = z.toJSONSchema(schema) as Record<string, unknown>;
-    known = toStrict(json);
+    const converter = new StrictConverter();
+    known = { schema: converter.convert(z.toJSONSchema(schema)), strict: converter.strict };
     derived.set(schema, known);
   }
   return known;
 }
 
-// Keywords that strict output modes reject; our own check of the patch still enforces them.
-const DROPPED = new Set(["minLength", "maxLength", "default", "propertyNames", "uniqueItems", "$schema"]);
+/**
+ * Moves a field's schema into the decision's: its references count from its own root, so the root
+ * and its definitions go to the decision's definitions under the field's name.
+ */
+function embed(name: string, schema: JsonSchema, definitions: Record<string, JsonSchema>): JsonSchema {
+  const text = JSON.stringify(schema);
+  if (!text.includes('"$ref":"#')) return schema;
+  const moved = JSON.parse(
+    text
+      .replaceAll('"$ref":"#/$defs/', `"$ref":"#/$defs/${name}.`)
+      .replaceAll('"$ref":"#"', `"$ref":"#/$defs/${name}"`),
+  ) as Record<string, unknown>;
+  const { $defs, ...root } = moved;
+  for (const [key, definition] of Object.entries(($defs ?? {}) as Record<string, JsonSchema>)) {
+    definitions[`${name}.${key}`] = definition;
+  }
+  definitions[name] = root;
+  return { $ref: `#/$defs/${name}` };
+}
 
-function toStrict(schema: Readonly<Record<string, unknown>>): { schema: JsonSchema; strict: boolean } {
-  let strict = !("oneOf" in schema) && !("allOf" in schema) && !("not" in schema) && Object.keys(schema).length > 0;
-  const convert = (item: unknown): JsonSchema => {
-    const inner = toStrict(item as Record<string, unknown>);
-    strict &&= inner.strict;
-    return inner.schema;
-  };
-  const result: Record<string, unknown> = {};
-  for (const [key, value] of Object.entries(schema)) {
-    if (DROPPED.has(key)) continue;
-    if (key === "items" || key === "additionalProperties")
-      result[key] = typeof value === "object" ? convert(value) : value;
-    else if (key === "anyOf" || key === "oneOf" || key === "allOf") result[key] = (value as unknown[]).map(convert);
-    else if (key === "$defs")
-      result[key] = Object.fromEntries(Object.entries(value as object).map(([name, item]) => [name, convert(item)]));
-    else if (key !== "properties") result[key] = value;
+// What strict output modes know. Of the rest, what only narrows a text is left out, since our own
+// check of the patch enforces it; anything else makes the schema one that they would reject.
+const KNOWN = new Set(
+  ["type", "items", "enum", "const", "anyOf", "description", "title", "$ref", "$defs", "format", "pattern"].concat([
+    "minimum",
+    "maximum",
+    "exclusiveMinimum",
+    "exclusiveMaximum",
+    "multipleOf",
+    "minItems",
+    "maxItems",
+  ]),
+);
+const NARROWING = new Set([
+  "minLength",
+  "maxLength",
+  "default",
+  "uniqueItems",
+  "$schema",
+  "id",
+  "$id",
+  "contentEncoding",
+]);
+const FORMATS = new Set(["date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"]);
+const LOOKS_AROUND = /\(\?[=!<]/;
+
+/** Turns a JSON schema into one for strict output modes where that can be done. */
+class StrictConverter {
+  strict = true;
+
+  convert(given: unknown): JsonSchema {
+    const schema = given as Readonly<Record<string, unknown>>;
+    if (!["type", "enum", "const", "anyOf", "$ref"].some((key) => key in schema)) this.strict = false;
+    const result: Record<string, unknown> = {};
+    for (const [key, value] of Object.entries(schema)) this.keyword(key, value, result);
+    if (schema.properties) {
+      const properties = Object.entries(schema.properties).map(([name, item]): [string, JsonSchema] => {
+        const converted = this.convert(item);
+        // A constant tells alternatives apart; any other absent property means unchanged, so null does.
+        return [name, "const" in converted ? converted : nullable(converted)];
+      });
+      Object.assign(result, closedObject(Object.fromEntries(properties)));
+      if (schema.additionalProperties !== undefined && schema.additionalProperties !== false) this.strict = false;
+    } else if (schema.type === "object") this.strict = false;
+    return result;
   }
-  if (typeof schema.additionalProperties === "object") strict = false;
-  if (schema.properties) {
-    const required = new Set(schema.required as string[] | undefined);
-    const properties = Object.entries(schema.properties).map(([name, item]): [string, JsonSchema] => {
-      const converted = convert(item);
-      // Nested absent properties mean unchanged too, so each may be null.
-      return [name, required.has(name) && "const" in converted ? converted : nullable(converted)];
-    });
-    Object.assign(result, closedObject(Object.fromEntries(properties)));
+
+  private keyword(key: string, value: unknown, result: Record<string, unknown>): void {
+    const map = (items: object) =>
+      Object.fromEntries(Object.entries(items).map(([name, item]) => [name, this.convert(item)]));
+    if (NARROWING.has(key) || (key === "format" && !FORMATS.has(String(value)))) return;
+    if (key === "pattern" && LOOKS_AROUND.test(String(value))) return;
+    if (key === "properties" || key === "required" || key === "additionalProperties") {
+      if (key === "additionalProperties" && typeof value === "object") result[key] = this.convert(value);
+    } else if (key === "items") result[key] = typeof value === "object" ? this.convert(value) : value;
+    else if (key === "anyOf" || key === "oneOf" || key === "allOf" || key === "prefixItems") {
+      result[key] = (value as unknown[]).map((item) => this.convert(item));
+    } else if (key === "$defs") result[key] = map(value as object);
+    else result[key] = value;
+    if (!KNOWN.has(key) && !["properties", "required", "additionalProperties"].includes(key)) this.strict = false;
   }
-  return { schema: result, strict };
 }

@@ -10,7 +10,7 @@ export function isPlainObject(value: unknown): value is Record<string, unknown> 
 
 /** Deep equality of JSON values; the order of keys does not matter. */
 export function jsonEqual(a: unknown, b: unknown): boolean {
-  if (Object.is(a, b)) return true;
+  if (a === b || Object.is(a, b)) return true;
   if (Array.isArray(a) || Array.isArray(b)) {
     if (!Array.isArray(a) || !Array.isArray(b) || a.length !== b.length) return false;
     return a.every((item, index) => jsonEqual(item, b[index]));
@@ -47,6 +47,32 @@ function deepFreeze<T>(value: T): T {
 /** The bytes of a value written as JSON in UTF-8. */
 export function jsonBytes(value: unknown): number {
   return Buffer.byteLength(JSON.stringify(value) ?? "");
+}
+
+/** Says what in a value would not survive as JSON; null where all of it does. */
+export function notJson(value: unknown, above: readonly object[] = []): string | null {
+  switch (typeof value) {
+    case "string":
+    case "boolean":
+      return null;
+    case "number":
+      return Number.isFinite(value) ? null : `it holds ${value}`;
+    case "undefined":
+      return above.length > 0 ? null : "it is undefined";
+    case "object":
+      break;
+    default:
+      return `it holds a ${typeof value}`;
+  }
+  if (value === null) return null;
+  if (above.includes(value)) return "it holds itself";
+  if (!Array.isArray(value) && !isPlainObject(value)) return `it holds a ${value.constructor.name}`;
+  const items: readonly unknown[] = Array.isArray(value) ? value : Object.values(value);
+  for (const item of items) {
+    const problem = notJson(item, [...above, value]);
+    if (problem) return problem;
+  }
+  return null;
 }
 
 /** Cuts a text for a log line or error message; says how much was left out. */

@@ -13,6 +13,7 @@ export interface Reply {
 /** The key under which our own `answer(...)` sends named replies through LangGraph's resume. */
 export const NAMED_REPLIES = "__statecard_replies";
 
+const REQUEST_ID = /^(?:w\d+\.\d+\/)*q\d+\.\d+$/;
 const INTERRUPT_ID = /^[0-9a-f]{32}$/;
 
 /**
@@ -44,6 +45,16 @@ export function readReplies(resume: unknown, shown: readonly Request[], interrup
         .filter((request) => Object.hasOwn(resume, request.id))
         .map((request) => toReply(request, resume[request.id]));
     }
+  }
+  if (
+    isPlainObject(resume) &&
+    Object.keys(resume).length > 0 &&
+    Object.keys(resume).every((key) => REQUEST_ID.test(key))
+  ) {
+    return Object.entries(resume).map(([id, reply]) => {
+      const request = shown.find((candidate) => candidate.id === id);
+      return request ? toReply(request, reply) : { id, answer: readAnswer(reply) };
+    });
   }
   if (Array.isArray(resume) && resume.length > 0 && resume.every((item) => isPlainObject(item) && "type" in item)) {
     return byPosition(resume, shown);

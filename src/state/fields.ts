@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { jsonBytes } from "../internal/json.ts";
+import { jsonBytes, notJson, shorten } from "../internal/json.ts";
 
 /** The rules of a field beside its schema. */
 interface FieldRules {
@@ -74,15 +74,15 @@ export class Field<T> {
    *
    * @returns the value to store, or the rule that it breaks and why.
    */
-  check(
-    value: unknown,
-  ): { ok: true; value: T } | { ok: false; code: "INVALID_FIELD" | "FIELD_TOO_LARGE"; reason: string } {
+  check(value: unknown): FieldCheck<T> {
     const parsed = this.schema.safeParse(value);
     if (!parsed.success) {
       const issue = parsed.error.issues[0];
       const path = issue?.path.length ? `at ${issue.path.join(".")}: ` : "";
-      return { ok: false, code: "INVALID_FIELD", reason: `${path}${issue?.message ?? "invalid"}` };
+      return { ok: false, code: "INVALID_FIELD", reason: shorten(`${path}${issue?.message ?? "invalid"}`) };
     }
+    const lost = notJson(parsed.data);
+    if (lost) return { ok: false, code: "INVALID_FIELD", reason: `${lost}, which a checkpoint would not give back` };
     const bytes = jsonBytes(parsed.data);
     if (bytes > this.rules.maxBytes) {
       const reason = `${bytes} bytes, at most ${this.rules.maxBytes} are allowed`;
@@ -91,6 +91,11 @@ export class Field<T> {
     return { ok: true, value: parsed.data as T };
   }
 }
+
+/** A field's verdict on a value. */
+export type FieldCheck<T> =
+  | { readonly ok: true; readonly value: T }
+  | { readonly ok: false; readonly code: "INVALID_FIELD" | "FIELD_TOO_LARGE"; readonly reason: string };
 
 /**
  * Makes a state field from a zod schema. The schema's values must be JSON: dates, maps, big integers
@@ -143,5 +148,7 @@ export function emptyState(fields: Fields): State {
 
 /** Only the declared fields of a bag of values; absent ones become `null`. */
 export function pickState(fields: Fields, values: Readonly<Record<string, unknown>>): State {
-  return Object.fromEntries(Object.keys(fields).map((name) => [name, values[name] ?? null]));
+  return Object.fromEntries(
+    Object.keys(fields).map((name) => [name, Object.hasOwn(values, name) ? (values[name] ?? null) : null]),
+  );
 }

@@ -1,6 +1,6 @@
-import { isPlainObject, jsonEqual } from "../internal/json.ts";
+import { isPlainObject, jsonEqual, notJson, shorten } from "../internal/json.ts";
 import type { ErrorCode } from "../errors.ts";
-import type { Field, Fields, State } from "./fields.ts";
+import type { Field, FieldCheck, Fields, State } from "./fields.ts";
 
 /** Why a change was refused: the rule's code, the field where one is to blame, and a sentence. */
 export interface Refusal {
@@ -51,14 +51,16 @@ export function applyPatch(
   checks: Readonly<Record<string, CrossFieldCheck>> = {},
 ): PatchResult {
   const changes: Record<string, unknown> = {};
+  const clear = new Set(change.clear ?? []);
   for (const [name, value] of Object.entries(change.patch ?? {})) {
     if (value === null || value === undefined) continue;
     const written = writeField(fields, state, name, value, writer);
     if (!written.ok) return written;
+    if (clear.has(name)) return { ok: false, refusal: contradiction(name) };
     if (!jsonEqual(written.value, state[name] ?? null)) changes[name] = written.value;
   }
-  for (const name of change.clear ?? []) {
-    const refusal = refuseClear(fields, state, name, writer) ?? refuseContradiction(name, changes);
+  for (const name of clear) {
+    const refusal = refuseClear(fields, state, name, writer);
     if (refusal) return { ok: false, refusal };
     if ((state[name] ?? null) !== null) changes[name] = null;
   }
@@ -67,10 +69,13 @@ export function applyPatch(
   const next = { ...state, ...changes };
   for (const [rule, check] of Object.entries(checks)) {
     const reason = check(next);
-    if (reason) return { ok: false, refusal: { code: "CHECK_FAILED", reason: `rule "${rule}": ${reason}` } };
+    if (reason) return { ok: false, refusal: { code: "CHECK_FAILED", reason: `rule "${rule}": ${shorten(reason)}` } };
   }
   return { ok: true, state: next, changes };
 }
+
+// A name from a model may be of any length; a refusal stays readable.
+const MAX_NAME = 80;
 
 function writeField(
   fields: Fields,
@@ -81,18 +86,33 @@ function writeField(
 ): { ok: true; value: unknown } | { ok: false; refusal: Refusal } {
   const refuse = (code: ErrorCode, reason: string) => ({ ok: false as const, refusal: { code, field: name, reason } });
   const declared = ownField(fields, name);
-  if (!declared) return refuse("UNKNOWN_FIELD", `there is no field "${name}"; ${listFields(fields, writer)}`);
+  if (!declared) {
+    const field = shorten(name, MAX_NAME);
+    const reason = `there is no field "${field}"; ${listFields(fields, writer)}`;
+    return { ok: false, refusal: { code: "UNKNOWN_FIELD", field, reason } };
+  }
   const forbidden = refuseWriter(declared, name, writer);
   if (forbidden) return { ok: false, refusal: forbidden };
 
+  const lost = notJson(value);
+  if (lost) return refuse("INVALID_FIELD", `"${name}": ${lost}, which a checkpoint would not give back`);
   const current = state[name] ?? null;
-  const merged = declared.rules.appendOnly ? append(current, value) : merge(current, value);
-  const checked = declared.check(merged);
+  const checked = checkMerged(declared, current, value);
   if (!checked.ok) return refuse(checked.code, `"${name}": ${checked.reason}`);
   if (declared.rules.writeOnce && current !== null && !jsonEqual(checked.value, current)) {
     return refuse("WRITE_ONCE", `"${name}" already has its value and never changes again; leave it out`);
   }
   return { ok: true, value: checked.value };
+}
+
+/** Strict output modes write null for what is absent; only where the schema asks for null is it one. */
+function checkMerged(declared: Field<unknown>, current: unknown, value: unknown): FieldCheck<unknown> {
+  const mergeAs = (nulls: "absent" | "kept") =>
+    declared.rules.appendOnly ? append(current, value, nulls) : merge(current, value, nulls);
+  const checked = declared.check(mergeAs("absent"));
+  if (checked.ok) return checked;
+  const withNulls = declared.check(mergeAs("kept"));
+  return withNulls.ok ? withNulls : checked;
 }
 
 function refuseWriter(declared: Field<unknown>, name: string, writer: Writer): Refusal | undefined {
@@ -109,18 +129,19 @@ function refuseWriter(declared: Field<unknown>, name: string, writer: Writer): R
 function refuseClear(fields: Fields, state: State, name: string, writer: Writer): Refusal | undefined {
   const declared = ownField(fields, name);
   if (!declared) {
-    return { code: "UNKNOWN_FIELD", field: name, reason: `cannot clear "${name}": there is no such field` };
+    const field = shorten(name, MAX_NAME);
+    return { code: "UNKNOWN_FIELD", field, reason: `cannot clear "${field}": there is no such field` };
   }
   const forbidden = refuseWriter(declared, name, writer);
   if (forbidden) return forbidden;
-  if (!declared.rules.clearable && (state[name] ?? null) !== null) {
+  const { clearable, writeOnce, appendOnly } = declared.rules;
+  if ((!clearable || writeOnce || appendOnly) && (state[name] ?? null) !== null) {
     return { code: "NOT_CLEARABLE", field: name, reason: `"${name}" cannot be cleared` };
   }
   return undefined;
 }
 
-function refuseContradiction(name: string, changes: Record<string, unknown>): Refusal | undefined {
-  if (!Object.hasOwn(changes, name)) return undefined;
+function contradiction(name: string): Refusal {
   return { code: "INVALID_DECISION", field: name, reason: `"${name}" is both set and cleared; do one` };
 }
 
@@ -132,28 +153,37 @@ function listFields(fields: Fields, writer: Writer): string {
   return `the fields are: ${(writer.writes ?? Object.keys(fields)).join(", ") || "none"}`;
 }
 
+/** How a null in a patch is read where there is no value yet. */
+type Nulls = "absent" | "kept";
+
 /** Deep merge in which `null` and absent leave what is there. Lists and scalars replace. */
-function merge(current: unknown, value: unknown): unknown {
+function merge(current: unknown, value: unknown, nulls: Nulls): unknown {
   if (value === null || value === undefined) return current;
+  if (Array.isArray(value)) return value.map((item: unknown) => fresh(item, nulls));
   if (!isPlainObject(value)) return value;
   const base = isPlainObject(current) ? current : {};
   const merged: Record<string, unknown> = {};
   for (const key of new Set([...Object.keys(base), ...Object.keys(value)])) {
+    const known = Object.hasOwn(base, key);
+    const given = Object.hasOwn(value, key) ? value[key] : undefined;
+    const item = merge(known ? base[key] : null, given, nulls);
+    if (item === undefined || (item === null && !known && (nulls === "absent" || given === undefined))) continue;
     // A key such as __proto__ is data like any other and must not reach the prototype.
-    const item = merge(Object.hasOwn(base, key) ? base[key] : null, Object.hasOwn(value, key) ? value[key] : null);
-    if (item !== null && item !== undefined) {
-      Object.defineProperty(merged, key, { value: item, enumerable: true, configurable: true, writable: true });
-    } else if (Object.hasOwn(base, key)) {
-      Object.defineProperty(merged, key, { value: null, enumerable: true, configurable: true, writable: true });
-    }
+    Object.defineProperty(merged, key, { value: item, enumerable: true, configurable: true, writable: true });
   }
   return merged;
 }
 
+/** A list's item: there is nothing to merge it with. */
+function fresh(item: unknown, nulls: Nulls): unknown {
+  return item === null ? null : merge(null, item, nulls);
+}
+
 /** Adds items. A single item is taken as a list of one, and a list that begins with all present items as the whole. */
-function append(current: unknown, value: unknown): unknown {
+function append(current: unknown, value: unknown, nulls: Nulls): unknown {
   const present = Array.isArray(current) ? (current as unknown[]) : [];
-  if (!Array.isArray(value)) return [...present, value];
-  const repeatsAll = present.length > 0 && present.every((item, index) => jsonEqual(item, value[index]));
-  return repeatsAll ? value : [...present, ...(value as unknown[])];
+  const items = (Array.isArray(value) ? (value as unknown[]) : [value]).map((item) => fresh(item, nulls));
+  const repeatsAll =
+    Array.isArray(value) && present.length > 0 && present.every((item, index) => jsonEqual(item, items[index]));
+  return repeatsAll ? items : [...present, ...items];
 }

@@ -33,12 +33,13 @@ export async function readEvents(sql: Sql, taskId: string, latest?: number): Pro
   return rows.map(toEvent);
 }
 
-/** The first entry of a task's log. */
-export async function readFirstEvent(sql: Sql, taskId: string): Promise<TaskEvent | null> {
+/** The first entry of a kind in a task's log. */
+export async function readFirstEvent(sql: Sql, taskId: string, kind: string): Promise<TaskEvent | null> {
   const row = await first<EventRow>(
     sql,
-    `select ${EVENT_COLUMNS} from statecard_events where task_id = ? order by sequence limit 1`,
+    `select ${EVENT_COLUMNS} from statecard_events where task_id = ? and kind = ? order by sequence limit 1`,
     taskId,
+    kind,
   );
   return row && toEvent(row);
 }

@@ -147,8 +147,8 @@ export class SqlStore implements TaskStore {
     return readEvents(this.sql, taskId, latest);
   }
 
-  firstEvent(taskId: string): Promise<TaskEvent | null> {
-    return readFirstEvent(this.sql, taskId);
+  firstEvent(taskId: string, kind: string): Promise<TaskEvent | null> {
+    return readFirstEvent(this.sql, taskId, kind);
   }
 
   async tasks(): Promise<readonly TaskRow[]> {

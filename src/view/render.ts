@@ -68,14 +68,14 @@ export function renderView(input: ViewInput): View {
   if (input.observation) volatile.push({ name: "observation", text: renderObservation(input.observation) });
   const conversation: Section[] =
     turns.length > 0
-      ? [{ name: "conversation", text: turns.map((turn) => `${turn.role}: ${turn.text}`).join("\n") }]
+      ? [{ name: "conversation", text: turns.map((turn) => `${turn.role}: ${escapeTags(turn.text)}`).join("\n") }]
       : [];
   return {
     messages: [
       { role: "system", content: instructions.text },
       ...turns.map((turn): ViewMessage => ({
         role: turn.role,
-        content: turn.role === "user" ? escapeTags(turn.text) : turn.text,
+        content: escapeTags(turn.text),
       })),
       { role: "user", content: volatile.map((section) => section.text).join("\n") },
     ],

@@ -34,6 +34,9 @@ export interface DecisionCost {
 }
 export const FREE: DecisionCost = { usage: NO_USAGE, measures: null, refused: 0 };
 
+const MAX_BECAUSE = 500;
+const MAX_TEXT_BYTES = 16_384;
+
 export type Admission =
   | {
       readonly ok: true;
@@ -61,6 +64,15 @@ export function admitDecision(workflow: AnyWorkflow, snapshot: Snapshot, decisio
   const refuse = (refusal: Refusal): Admission => ({ ok: false, refusal });
   if (decision.ask && decision.reply) {
     return refuse({ code: "INVALID_DECISION", reason: "choose one of ask and reply; a question can carry the text" });
+  }
+  for (const part of ["ask", "reply"] as const) {
+    const bytes = Buffer.byteLength(decision[part] ?? "");
+    if (bytes > MAX_TEXT_BYTES) {
+      return refuse({
+        code: "INVALID_DECISION",
+        reason: `${part} has ${bytes} bytes, at most ${MAX_TEXT_BYTES} are allowed`,
+      });
+    }
   }
   const patched = applyPatch(workflow.state, state, decision, writerOf(workflow, step), workflow.checks);
   if (!patched.ok) return refuse(patched.refusal);
@@ -116,7 +128,8 @@ export function applyDecision(
   const pending: Pending | null = decision.ask
     ? { kind: "question", decision: options.number, question: decision.ask }
     : null;
-  const decided = countDecision(execution, decision, options.cost ?? FREE, options.observation);
+  const told = asCommitted(workflow, snapshot.state, decision, admitted.changes);
+  const decided = countDecision(execution, told, options.cost ?? FREE, options.observation);
   return {
     ok: true,
     update: {
@@ -128,6 +141,28 @@ export function applyDecision(
         pending,
       ),
     },
+  };
+}
+
+/** The decision as the log keeps it: what it really changed, so that it stays as small as the state. */
+function asCommitted(
+  workflow: AnyWorkflow,
+  state: State,
+  decision: Decision,
+  changes: Readonly<Record<string, unknown>>,
+): Decision {
+  const set = Object.entries(changes).filter(([, value]) => value !== null);
+  const patch = set.map(([name, value]): [string, unknown] => {
+    const before = state[name];
+    const adds = workflow.state[name]?.rules.appendOnly && Array.isArray(value) && Array.isArray(before);
+    return [name, adds ? value.slice(before.length) : value];
+  });
+  const clear = Object.keys(changes).filter((name) => changes[name] === null);
+  return {
+    ...decision,
+    because: decision.because ? shorten(decision.because, MAX_BECAUSE) : null,
+    patch: patch.length > 0 ? Object.fromEntries(patch) : null,
+    clear: clear.length > 0 ? clear : null,
   };
 }
 
@@ -267,13 +302,14 @@ function describeDecision(execution: Execution, decision: Decision): string {
   const fields = Object.entries(decision.patch ?? {}).flatMap(([name, value]) =>
     value === null || value === undefined ? [] : [name],
   );
+  const line = (text: string) => shorten(text.replaceAll(/\s+/g, " "), 120);
   const parts = [
     fields.length > 0 ? `set ${fields.join(", ")}` : "",
     decision.clear?.length ? `cleared ${decision.clear.join(", ")}` : "",
-    decision.ask ? `asked: ${shorten(decision.ask, 120)}` : "",
-    decision.reply ? `said: ${shorten(decision.reply, 120)}` : "",
+    decision.ask ? `asked: ${line(decision.ask)}` : "",
+    decision.reply ? `said: ${line(decision.reply)}` : "",
     decision.next && decision.next !== execution.step && !decision.ask ? `went to ${decision.next}` : "",
-    decision.because && fields.length === 0 && !decision.ask && !decision.next ? shorten(decision.because, 120) : "",
+    decision.because && fields.length === 0 && !decision.ask && !decision.next ? line(decision.because) : "",
   ];
   return `${execution.decisions + 1}. ${execution.step}: ${parts.filter(Boolean).join("; ") || "no change"}`;
 }

@@ -1,3 +1,4 @@
+import { shorten } from "../internal/json.ts";
 import type { Execution } from "../state/execution.ts";
 import type { State } from "../state/fields.ts";
 import type { Refusal } from "../state/patch.ts";
@@ -26,7 +27,7 @@ export function moves(workflow: AnyWorkflow, from: string, state: State): readon
 
 /** The steps that may follow now. */
 export function openMoves(workflow: AnyWorkflow, from: string, state: State): readonly string[] {
-  return moves(workflow, from, state).flatMap((move) => (move.closed ? [] : [move.to]));
+  return [...new Set(moves(workflow, from, state).flatMap((move) => (move.closed ? [] : [move.to])))];
 }
 
 /**
@@ -42,12 +43,15 @@ export function nextStep(
   to: string,
 ): { ok: true; step: string } | { ok: false; refusal: Refusal } {
   const all = moves(workflow, from, state);
-  const move = all.find((candidate) => candidate.to === to);
+  // A step may be listed twice, under different conditions: one open way is enough.
+  const listed = all.filter((candidate) => candidate.to === to);
+  const move = listed.find((candidate) => !candidate.closed) ?? listed[0];
   if (move && !move.closed) return { ok: true, step: to };
   const open = describeMoves(all);
   if (!move) {
-    const reason = `step ${from} cannot be followed by "${to}"; open now: ${open}`;
-    return { ok: false, refusal: { code: "ILLEGAL_TRANSITION", to, reason } };
+    const named = shorten(to, 80);
+    const reason = `step ${from} cannot be followed by "${named}"; open now: ${open}`;
+    return { ok: false, refusal: { code: "ILLEGAL_TRANSITION", to: named, reason } };
   }
   return { ok: false, refusal: { ...(move.closed as Refusal), reason: `${move.closed?.reason}; open now: ${open}` } };
 }

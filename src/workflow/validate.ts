@@ -50,7 +50,7 @@ function nameFaults(workflow: AnyWorkflow): Fault[] {
         code: "INVALID_NAME",
         message: "use 1 to 64 letters, digits, _ and -, starting with a letter",
       });
-    } else if (reserved.has(value)) {
+    } else if (reserved.has(value) || value in Object.prototype) {
       faults.push({ path, code: "INVALID_NAME", message: `"${value}" belongs to the runtime; choose another name` });
     }
   };
@@ -96,6 +96,10 @@ function fieldFaults(workflow: AnyWorkflow): Fault[] {
     }
     if (field.rules.appendOnly && field.rules.writeOnce) {
       faults.push({ path, code: "CONTRADICTION", message: "write-once and append-only exclude each other" });
+    }
+    if (field.rules.clearable && (field.rules.writeOnce || field.rules.appendOnly)) {
+      const message = "clearable would let a write-once or append-only field be filled anew";
+      faults.push({ path, code: "CONTRADICTION", message });
     }
     if (!(field.rules.maxBytes > 0)) {
       faults.push({ path, code: "INVALID_LIMIT", message: "maxBytes must be above 0" });

@@ -42,7 +42,13 @@ export function checkEdit(
     const current = base[name] ?? null;
     if (field.rules.writeOnce && current !== null && !jsonEqual(current, value))
       throw invalid("it already has its value and never changes again");
-    if (value === null) continue;
+    if (value === null) {
+      if (!field.rules.clearable && current !== null) throw invalid("it cannot be cleared");
+      continue;
+    }
+    const kept = Array.isArray(current) && Array.isArray(value) && jsonEqual(value.slice(0, current.length), current);
+    if (field.rules.appendOnly && current !== null && !kept)
+      throw invalid("it only ever grows; begin with the present items");
     const checked = field.check(value);
     if (!checked.ok) throw invalid(checked.reason);
   }

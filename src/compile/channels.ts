@@ -1,5 +1,6 @@
 import { StateSchema } from "@langchain/langgraph";
 import { z } from "zod";
+import { frozenCopy } from "../internal/json.ts";
 import { executionSchema, newExecution, type Execution } from "../state/execution.ts";
 import { pickState } from "../state/fields.ts";
 import type { AnyWorkflow, Snapshot } from "../workflow/define.ts";
@@ -33,7 +34,7 @@ export type ChannelValues = Readonly<Record<string, unknown>> & {
   readonly message: string | null;
 };
 
-/** The task that channel values hold. */
+/** The task that channel values hold. Its state is a frozen copy: neither steps nor guards can change it. */
 export function snapshotOf(workflow: AnyWorkflow, values: ChannelValues): Snapshot {
-  return { execution: values.execution, state: pickState(workflow.state, values) };
+  return { execution: values.execution, state: frozenCopy(pickState(workflow.state, values)) };
 }

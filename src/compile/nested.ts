@@ -72,8 +72,8 @@ export async function* runNested(nested: NestedRun): AsyncGenerator<unknown> {
 /** The part of the parent's state that is an input of this workflow. */
 function ownInput(runtime: Runtime, values: unknown): unknown {
   if (!isPlainObject(values)) return values;
-  const names = ["message", ...runtime.workflow.input];
-  return Object.fromEntries(Object.entries(values).filter(([name]) => names.includes(name)));
+  const names = new Set(["message", ...runtime.workflow.input]);
+  return Object.fromEntries(Object.entries(values).filter(([name]) => names.has(name)));
 }
 
 /** A waiting task is not run before its parent's answer was looked at; a finished one only to give its output. */

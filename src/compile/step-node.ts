@@ -1,7 +1,7 @@
 import { isGraphBubbleUp, type LangGraphRunnableConfig } from "@langchain/langgraph";
 import { decide } from "../decision/decide.ts";
 import { isWorkflowError, WorkflowError } from "../errors.ts";
-import { frozenCopy, isPlainObject, shorten } from "../internal/json.ts";
+import { isPlainObject, shorten } from "../internal/json.ts";
 import { redact } from "../internal/redact.ts";
 import type { Observation } from "../state/execution.ts";
 import type { Refusal } from "../state/patch.ts";
@@ -36,7 +36,7 @@ export function stepNode(runtime: Runtime, name: string, step: RuntimeStep) {
     if (limit) return write({ changes: {}, execution: fail(snapshot.execution, limit, FREE, observation) });
     if (step.workflow) {
       const child = step.workflow.name;
-      const input = await guardUserCode(name, () => step.input?.(frozenCopy(snapshot.state) as never) ?? {});
+      const input = await guardUserCode(name, () => step.input?.(snapshot.state as never) ?? {});
       return write(startChild(snapshot, { workflow: child, input: { ...input } }, observation));
     }
     const decided = step.run
@@ -86,7 +86,7 @@ async function runCode(
 ): Promise<Outcome> {
   const { execution } = snapshot;
   const result = await guardUserCode(name, () =>
-    run(frozenCopy(snapshot.state) as never, {
+    run(snapshot.state as never, {
       taskId: execution.taskId,
       step: name,
       revision: execution.revision,

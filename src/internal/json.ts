@@ -49,27 +49,20 @@ export function jsonBytes(value: unknown): number {
   return Buffer.byteLength(JSON.stringify(value) ?? "");
 }
 
+/** The deepest nesting of a value; real states are far below, and recursion has an end. */
+const MAX_DEPTH = 64;
+
 /** Says what in a value would not survive as JSON; null where all of it does. */
-export function notJson(value: unknown, above: readonly object[] = []): string | null {
-  switch (typeof value) {
-    case "string":
-    case "boolean":
-      return null;
-    case "number":
-      return Number.isFinite(value) ? null : `it holds ${value}`;
-    case "undefined":
-      return above.length > 0 ? null : "it is undefined";
-    case "object":
-      break;
-    default:
-      return `it holds a ${typeof value}`;
-  }
-  if (value === null) return null;
-  if (above.includes(value)) return "it holds itself";
+export function notJson(value: unknown, depth = 0): string | null {
+  if (value === null || typeof value === "string" || typeof value === "boolean") return null;
+  if (typeof value === "number") return Number.isFinite(value) ? null : `it holds ${value}`;
+  if (value === undefined) return depth > 0 ? null : "it is undefined";
+  if (typeof value !== "object") return `it holds a ${typeof value}`;
   if (!Array.isArray(value) && !isPlainObject(value)) return `it holds a ${value.constructor.name}`;
+  if (depth >= MAX_DEPTH) return `it is nested more than ${MAX_DEPTH} levels deep`;
   const items: readonly unknown[] = Array.isArray(value) ? value : Object.values(value);
   for (const item of items) {
-    const problem = notJson(item, [...above, value]);
+    const problem = notJson(item, depth + 1);
     if (problem) return problem;
   }
   return null;

@@ -1,5 +1,5 @@
 import { isPlainObject, jsonEqual, notJson, shorten } from "../internal/json.ts";
-import type { ErrorCode } from "../errors.ts";
+import { WorkflowError, type ErrorCode } from "../errors.ts";
 import type { Field, FieldCheck, Fields, State } from "./fields.ts";
 
 /** Why a change was refused: the rule's code, the field where one is to blame, and a sentence. */
@@ -68,10 +68,20 @@ export function applyPatch(
 
   const next = { ...state, ...changes };
   for (const [rule, check] of Object.entries(checks)) {
-    const reason = check(next);
+    const reason = askCheck(rule, check, next);
     if (reason) return { ok: false, refusal: { code: "CHECK_FAILED", reason: `rule "${rule}": ${shorten(reason)}` } };
   }
   return { ok: true, state: next, changes };
+}
+
+/** Asks a user's rule; where it throws, the error says which. */
+function askCheck(rule: string, check: CrossFieldCheck, state: State): ReturnType<CrossFieldCheck> {
+  try {
+    return check(state);
+  } catch (error) {
+    const said = shorten(error instanceof Error ? error.message : String(error));
+    throw new WorkflowError("STEP_FAILED", `rule "${rule}" threw: ${said}`, { cause: error });
+  }
 }
 
 // A name from a model may be of any length; a refusal stays readable.

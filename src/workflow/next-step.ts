@@ -1,3 +1,4 @@
+import { WorkflowError } from "../errors.ts";
 import { shorten } from "../internal/json.ts";
 import type { Execution } from "../state/execution.ts";
 import type { State } from "../state/fields.ts";
@@ -18,11 +19,21 @@ export function moves(workflow: AnyWorkflow, from: string, state: State): readon
     if (fields.length > 0) {
       return { to, closed: { code: "REQUIRES", to, fields, reason: `${to} needs ${fields.join(", ")}` } };
     }
-    if (typeof move !== "string" && !move.when(state as never)) {
+    if (typeof move !== "string" && !holds(`the condition from ${from} to ${to}`, () => move.when(state as never))) {
       return { to, closed: { code: "GUARD", to, reason: `${to} is closed: ${move.because}` } };
     }
     return { to, closed: null };
   });
+}
+
+/** Asks a user's function; where it throws, the error says which. */
+function holds(what: string, ask: () => boolean): boolean {
+  try {
+    return ask();
+  } catch (error) {
+    const said = shorten(error instanceof Error ? error.message : String(error));
+    throw new WorkflowError("STEP_FAILED", `${what} threw: ${said}`, { cause: error });
+  }
 }
 
 /** The steps that may follow now. */

@@ -196,11 +196,7 @@ function pathFaults(workflow: AnyWorkflow): Fault[] {
     if (![...onward].some((other) => workflow.steps[other]?.final)) {
       faults.push({ path: `steps.${name}`, code: "DEAD_END", message: "no final step can be reached from here" });
     }
-    if (
-      workflow.maxDecisions === Infinity &&
-      workflow.steps[name]?.maxDecisions === Infinity &&
-      returns(workflow, name)
-    ) {
+    if (workflow.maxDecisions === Infinity && loopsForEver(workflow, name)) {
       faults.push({
         path: `steps.${name}`,
         code: "UNLIMITED_LOOP",
@@ -219,8 +215,14 @@ function reachable(workflow: AnyWorkflow, from: string): ReadonlySet<string> {
   return seen;
 }
 
-function returns(workflow: AnyWorkflow, name: string): boolean {
-  return targets(workflow.steps[name]).some((to) => reachable(workflow, to).has(name));
+/** Whether a step can come back to itself through steps without a limit only: any limit ends a loop. */
+function loopsForEver(workflow: AnyWorkflow, name: string): boolean {
+  const unlimited = (step: string) => workflow.steps[step]?.maxDecisions === Infinity;
+  const seen = new Set(unlimited(name) ? targets(workflow.steps[name]).filter(unlimited) : []);
+  for (const step of seen) {
+    for (const to of targets(workflow.steps[step]).filter(unlimited)) seen.add(to);
+  }
+  return seen.has(name);
 }
 
 function writerFaults(workflow: AnyWorkflow): Fault[] {

@@ -66,8 +66,9 @@ const KINDS: readonly Kind[] = [
   },
 ];
 
-// Names that also live on every object's prototype are names like any other.
-const NAMES = ["alpha", "beta", "constructor", "gamma", "toString", "delta"];
+const NAMES = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta"];
+// A patch must be safe even where `defineWorkflow` was not asked whether these are good names.
+const HOSTILE_NAMES = ["alpha", "beta", "constructor", "gamma", "toString", "delta"];
 
 interface Declared {
   readonly name: string;
@@ -88,7 +89,7 @@ const declaredField = (name: string): fc.Arbitrary<Declared> =>
       if (nature === "writeOnce") declared = declared.writeOnce();
       if (nature === "clearable") declared = declared.clearable();
       if (nature === "appendOnly" && kind.isList) {
-        declared = (declared as unknown as Field<unknown[]>).appendOnly() as unknown as Field<unknown>;
+        declared = (declared as Field<unknown[]>).appendOnly();
       }
       if (runtimeOnly) declared = declared.runtimeOnly();
       return { name, kind, field: declared };
@@ -159,10 +160,10 @@ interface Scene {
   readonly writer: Writer;
 }
 
-const scene = (changes: number): fc.Arbitrary<Scene> =>
+const scene = (changes: number, names = HOSTILE_NAMES): fc.Arbitrary<Scene> =>
   fc
-    .integer({ min: 1, max: NAMES.length })
-    .chain((count) => fc.tuple(...NAMES.slice(0, count).map(declaredField)))
+    .integer({ min: 1, max: names.length })
+    .chain((count) => fc.tuple(...names.slice(0, count).map(declaredField)))
     .chain((declared) => {
       const names = declared.map(({ name }) => name);
       return fc
@@ -442,8 +443,8 @@ describe("the merge contract", () => {
   test("only clear deletes, only clearable fields, and never a key inside a value", () => {
     fc.assert(
       fc.property(scene(5), (scene) => {
-        for (const [index, { state, change }] of statesThrough(scene).entries()) {
-          const before = statesThrough(scene)[index - 1]?.state ?? emptyState(scene.fields);
+        let before = emptyState(scene.fields);
+        for (const { state, change } of statesThrough(scene)) {
           for (const [name, value] of Object.entries(before)) {
             if (value === null) continue;
             if (state[name] === null) {
@@ -453,6 +454,7 @@ describe("the merge contract", () => {
               expect(lostKeys(value, state[name])).toEqual([]);
             }
           }
+          before = state;
         }
       }),
       { numRuns: 200 },
@@ -462,8 +464,7 @@ describe("the merge contract", () => {
   test("a write-once field never changes after it has been set", () => {
     fc.assert(
       fc.property(scene(6), (scene) => {
-        for (const { name, field } of scene.declared.filter((one) => one.field.rules.writeOnce)) {
-          expect(field.rules.writeOnce).toBe(true);
+        for (const { name } of scene.declared.filter((one) => one.field.rules.writeOnce)) {
           const values = statesThrough(scene).map(({ state }) => state[name]);
           const set = values.filter((value) => value !== null).map(sortedText);
           expect(new Set(set).size).toBeLessThanOrEqual(1);
@@ -511,7 +512,7 @@ describe("the merge contract", () => {
 describe("safety of a change", () => {
   const checks: Readonly<Record<string, CrossFieldCheck>> = {
     "alpha goes with beta": (state) => state.alpha !== null && state.beta === null && "alpha without beta",
-    "at most 60 bytes": (state) => JSON.stringify(state).length > 400 && "the whole is too long",
+    "not too much at once": (state) => JSON.stringify(state).length > 400 && "the whole is too long",
   };
   const holds = (state: State) => Object.values(checks).every((check) => !check(state));
 
@@ -640,7 +641,7 @@ describe("decisions over random states", () => {
     },
     { requiredKeys: [] },
   );
-  const decisions = fc.tuple(scene(3), fc.array(words, { minLength: 3, maxLength: 3 }));
+  const decisions = fc.tuple(scene(3, NAMES), fc.array(words, { minLength: 3, maxLength: 3 }));
   const decide = (scene: Scene, words: readonly Decision[], index: number): Decision => ({
     ...scene.changes[index],
     ...words[index],

@@ -1,0 +1,248 @@
+import { defineWorkflow, field, isWorkflowError, type AnyWorkflow, type Fault } from "statecard";
+import { describe, expect, test } from "vitest";
+import { z } from "zod";
+
+/** A definition as JavaScript or JSON would hand it over, past the type checker. */
+type Loose = Readonly<Record<string, unknown>>;
+
+const text = field(z.string());
+const child = defineWorkflow({
+  name: "child",
+  version: 1,
+  state: {},
+  initial: "only",
+  steps: { only: { to: ["end"] }, end: { final: true } },
+});
+const good: Loose = {
+  name: "good",
+  version: 1,
+  state: { note: text },
+  initial: "work",
+  steps: { work: { writes: ["note"], to: ["work", "done"] }, done: { final: true, requires: ["note"] } },
+};
+
+function define(definition: Loose): AnyWorkflow {
+  return defineWorkflow(definition as never);
+}
+
+function faultsOf(changes: Loose): readonly Fault[] {
+  try {
+    define({ ...good, ...changes });
+  } catch (error) {
+    if (isWorkflowError(error, "INVALID_WORKFLOW")) return error.details.faults as readonly Fault[];
+    throw error;
+  }
+  return [];
+}
+
+/** Each fault as `path code`. */
+const told = (changes: Loose) => faultsOf(changes).map(({ path, code }) => `${path} ${code}`);
+const steps = (work: Loose, more: Loose = {}): Loose => ({
+  steps: { work: { writes: ["note"], to: ["done"], ...work }, done: { final: true }, ...more },
+});
+
+describe("defineWorkflow", () => {
+  test("takes a sound definition and fills in what it leaves out", () => {
+    expect(faultsOf({})).toEqual([]);
+    expect(define(good)).toMatchObject({ goal: "", instructions: "", input: [], checks: {}, maxDecisions: 100 });
+  });
+
+  test.each<readonly [string, Loose, readonly string[]]>([
+    ["a name with a blank", { name: "my flow" }, ["name INVALID_NAME"]],
+    ["an empty name", { name: "" }, ["name INVALID_NAME"]],
+    ["a name of 65 letters", { name: "a".repeat(65) }, ["name INVALID_NAME"]],
+    ["a version below 1", { version: 0 }, ["version INVALID_VERSION"]],
+    ["a broken version", { version: 1.5 }, ["version INVALID_VERSION"]],
+    ["a version that is text", { version: "1" }, ["version INVALID_VERSION"]],
+    ["a task limit of 0", { maxDecisions: 0 }, ["maxDecisions INVALID_LIMIT"]],
+    ["a task limit that is no number", { maxDecisions: Number.NaN }, ["maxDecisions INVALID_LIMIT"]],
+    ["a step limit of a half", steps({ maxDecisions: 0.5 }), ["steps.work.maxDecisions INVALID_LIMIT"]],
+    ["a byte limit of 0", { state: { note: text.maxBytes(0) } }, ["state.note INVALID_LIMIT"]],
+    ["a byte limit that is no number", { state: { note: text.maxBytes(Number.NaN) } }, ["state.note INVALID_LIMIT"]],
+    ["run beside final", steps({}, { done: { final: true, run: () => ({}) } }), ["steps.done INVALID_STEP"]],
+    ["run beside workflow", steps({ run: () => ({}), workflow: child }), ["steps.work INVALID_STEP"]],
+    ["a final step that leads on", steps({}, { done: { final: true, to: ["work"] } }), ["steps.done INVALID_STEP"]],
+    ["a final step that writes", steps({}, { done: { final: true, writes: ["note"] } }), ["steps.done INVALID_STEP"]],
+    ["input without a workflow", steps({ input: () => ({}) }), ["steps.work INVALID_STEP"]],
+    ["output without a workflow", steps({ output: () => ({}) }), ["steps.work INVALID_STEP"]],
+    [
+      "a first step that is final",
+      { ...steps({}), initial: "done" },
+      ["initial INVALID_STEP", "steps.work UNREACHABLE"],
+    ],
+    ["an unknown first step", { initial: "start" }, ["initial UNKNOWN_STEP"]],
+    ["a first step that every object inherits", { initial: "constructor" }, ["initial UNKNOWN_STEP"]],
+    ["a move to an unknown step", steps({ to: ["done", "nowhere"] }), ["steps.work.to UNKNOWN_STEP"]],
+    [
+      "a guarded move to an unknown step",
+      steps({ to: ["done", { to: "toString", when: () => true, because: "x" }] }),
+      ["steps.work.to UNKNOWN_STEP"],
+    ],
+    ["an unknown field in writes", steps({ writes: ["note", "prio"] }), ["steps.work.writes UNKNOWN_FIELD"]],
+    [
+      "an unknown field in requires",
+      steps({}, { done: { final: true, requires: ["valueOf"] } }),
+      ["steps.done.requires UNKNOWN_FIELD"],
+    ],
+    ["an unknown field in input", { input: ["prio"] }, ["input UNKNOWN_FIELD"]],
+    ["a step that nothing leads to", steps({}, { island: { to: ["done"] } }), ["steps.island UNREACHABLE"]],
+    ["a step without a way out", steps({ to: ["done", "trap"] }, { trap: {} }), ["steps.trap DEAD_END"]],
+    [
+      "a loop without a way out",
+      steps({ to: ["done", "trap"] }, { trap: { to: ["pit"] }, pit: { to: ["trap"] } }),
+      ["steps.trap DEAD_END", "steps.pit DEAD_END"],
+    ],
+    [
+      "a loop that nothing limits",
+      { maxDecisions: Infinity, ...steps({ maxDecisions: Infinity, to: ["work", "done"] }) },
+      ["steps.work UNLIMITED_LOOP"],
+    ],
+    ["a field that nothing writes", { state: { note: text, lost: text } }, ["state.lost UNWRITTEN_FIELD"]],
+    [
+      "a model step that writes what the runtime keeps",
+      { state: { note: text.runtimeOnly() } },
+      ["steps.work.writes RUNTIME_ONLY"],
+    ],
+    ["a first step with an entry condition", steps({ requires: ["note"] }), ["steps.work.requires CONTRADICTION"]],
+    ["null as a value", { state: { note: field(z.string().nullable()) } }, ["state.note CONTRADICTION"]],
+    ["anything as a value", { state: { note: field(z.unknown()) } }, ["state.note CONTRADICTION"]],
+    [
+      "an append-only list that may not be empty",
+      { state: { note: field(z.array(z.string()).min(1)).appendOnly() } },
+      ["state.note CONTRADICTION"],
+    ],
+    [
+      "append-only beside write-once",
+      { state: { note: field(z.array(z.string())).appendOnly().writeOnce() } },
+      ["state.note CONTRADICTION"],
+    ],
+    [
+      "clearable beside write-once, which would let it be filled anew",
+      { state: { note: text.writeOnce().clearable() } },
+      ["state.note CONTRADICTION"],
+    ],
+    [
+      "clearable beside append-only, which would let it be filled anew",
+      { state: { note: field(z.array(z.string())).appendOnly().clearable() } },
+      ["state.note CONTRADICTION"],
+    ],
+  ])("refuses %s", (_name, changes, expected) => {
+    expect(told(changes)).toEqual(expected);
+  });
+
+  test.each<readonly [string, z.ZodType]>([
+    ["dates", z.date()],
+    ["maps", z.map(z.string(), z.string())],
+    ["sets", z.set(z.string())],
+    ["big integers", z.bigint()],
+    ["transforms", z.string().transform((value) => value.length)],
+    ["functions", z.instanceof(Function)],
+    ["dates in a list in an object", z.object({ a: z.array(z.date()) })],
+  ])("refuses %s in a field, since a checkpoint would not give them back", (_name, schema) => {
+    expect(told({ state: { note: field(schema) } })).toContain("state.note UNSERIALIZABLE_FIELD");
+  });
+
+  test.each(["act", "__start__", "__end__", "__input__", "__copy__"])(
+    "refuses a step named %s, which the graph needs",
+    (name) => {
+      const to = { to: ["done"] };
+      expect(told(steps({ to: ["done", name] }, { [name]: to }))).toEqual([`steps.${name} INVALID_NAME`]);
+    },
+  );
+
+  test.each(["execution", "message", "__interrupt__", "__proto__", "constructor", "toString"])(
+    "refuses a field named %s, which belongs to the runtime",
+    (name) => {
+      const state = { note: text, [name]: text };
+      expect(told({ state, ...steps({ writes: ["note", name] }) })).toEqual([`state.${name} INVALID_NAME`]);
+    },
+  );
+
+  test("refuses a step and a field of one name", () => {
+    const state = { note: text, work: text };
+    expect(told({ state, ...steps({ writes: ["note", "work"] }) })).toEqual(["state.work INVALID_NAME"]);
+  });
+
+  test.each(["constructor", "toString", "__proto__", "hasOwnProperty"])(
+    "a step named %s is refused or counted like any other",
+    async (name) => {
+      const changes = steps({ to: [name] }, { [name]: { to: ["done"] } });
+      if (faultsOf(changes).length > 0) return;
+      const { applyDecision, reachedLimit } = await import("../../src/workflow/advance.ts");
+      const { newExecution } = await import("../../src/state/execution.ts");
+      const workflow = define({ ...good, ...changes });
+      const execution = { ...newExecution(workflow), step: name };
+      const snapshot = { execution, state: { note: null } };
+      const applied = applyDecision(workflow, snapshot, { ask: "Well?" }, { number: 1, observation: null });
+      if (!applied.ok) throw new Error(applied.refusal.reason);
+      expect(Object.entries(applied.update.execution.decisionsByStep)).toEqual([[name, 1]]);
+      expect(reachedLimit(workflow, applied.update.execution)).toBeNull();
+    },
+  );
+
+  test("names may be of any script", () => {
+    const changes = {
+      name: "工单",
+      state: { 类型: text },
+      initial: "收集",
+      steps: { 收集: { writes: ["类型"], to: ["完成"] }, 完成: { final: true } },
+    };
+    expect(faultsOf(changes)).toEqual([]);
+  });
+
+  test("a code step without writes may write every field, so none of them lacks a writer", () => {
+    expect(faultsOf(steps({ writes: undefined, run: () => ({}) }))).toEqual([]);
+    expect(faultsOf({ state: { note: text.runtimeOnly() }, ...steps({ run: () => ({}) }) })).toEqual([]);
+  });
+
+  test("an unlimited task is fine where each step of a loop has its limit", () => {
+    expect(faultsOf({ maxDecisions: Infinity })).toEqual([]);
+    expect(faultsOf(steps({ maxDecisions: Infinity, to: ["work", "done"] }))).toEqual([]);
+  });
+
+  test("reports all faults at once, each with path and code, in the message and in the details", () => {
+    const changes: Loose = {
+      name: "two words",
+      version: -1,
+      maxDecisions: 0,
+      input: ["unknown"],
+      state: { when: field(z.date()), lost: text, maybe: field(z.string().nullish()), kept: text.runtimeOnly() },
+      initial: "work",
+      steps: {
+        work: { to: ["nowhere", "trap", "done"], writes: ["when", "kept", "gone"], maxDecisions: 0 },
+        trap: {},
+        done: { final: true, instructions: "x" },
+        act: { to: ["done"] },
+      },
+    };
+    const expected = [
+      "name INVALID_NAME",
+      "steps.act INVALID_NAME",
+      "version INVALID_VERSION",
+      "state.when UNSERIALIZABLE_FIELD",
+      "state.maybe CONTRADICTION",
+      "steps.work.to UNKNOWN_STEP",
+      "steps.work.writes UNKNOWN_FIELD",
+      "steps.work.maxDecisions INVALID_LIMIT",
+      "steps.work.writes RUNTIME_ONLY",
+      "steps.done INVALID_STEP",
+      "maxDecisions INVALID_LIMIT",
+      "steps.trap DEAD_END",
+      "steps.act UNREACHABLE",
+      "input UNKNOWN_FIELD",
+      "state.lost UNWRITTEN_FIELD",
+      "state.maybe UNWRITTEN_FIELD",
+    ];
+    expect(told(changes).toSorted()).toEqual(expected.toSorted());
+    let message = "";
+    try {
+      define({ ...good, ...changes });
+    } catch (error) {
+      message = error instanceof Error ? error.message : "";
+    }
+    expect(message).toContain('workflow "two words" has 16 faults');
+    for (const { path, code, message: reason } of faultsOf(changes)) {
+      expect(message).toContain(`${path}: ${reason} (${code})`);
+    }
+  });
+});

@@ -23,7 +23,7 @@ export type { WorkflowResult, WorkflowValues } from "./compile/workflow-graph.ts
 export { describeTask } from "./compile/describe.ts";
 export type { TaskDescription } from "./compile/describe.ts";
 export { modelFromEnvironment } from "./decision/environment.ts";
-export type { OutputMode } from "./decision/chat.ts";
+export type { OutputMode } from "./decision/providers.ts";
 export { sqliteStore } from "./storage/sqlite/sqlite.ts";
 export type { SqliteOptions } from "./storage/sqlite/sqlite.ts";
 export type { TaskEvent, TaskRow, TaskStore } from "./compile/store.ts";

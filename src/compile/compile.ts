@@ -9,7 +9,7 @@ import {
   type LangGraphRunnableConfig,
 } from "@langchain/langgraph";
 import type { BaseCheckpointSaver } from "@langchain/langgraph-checkpoint";
-import type { OutputMode } from "../decision/chat.ts";
+import type { OutputMode } from "../decision/providers.ts";
 import { WorkflowError } from "../errors.ts";
 import { systemClock, type Clock } from "../internal/clock.ts";
 import { NAMED_REPLIES } from "../people/replies.ts";

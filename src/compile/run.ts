@@ -8,7 +8,7 @@ import type { Request } from "../people/requests.ts";
 import { isFinished } from "../workflow/next-step.ts";
 import { admitInput, taskFinished, unknownTask, type Admitted } from "./admit-input.ts";
 import { openRequests } from "./open-requests.ts";
-import type { Runtime } from "./runtime.ts";
+import { SPENT, type Runtime } from "./runtime.ts";
 import type { Lease, TaskHead, TaskStore } from "./store.ts";
 
 const RENEW_EVERY_MS = 10_000;
@@ -140,7 +140,9 @@ export async function* runTask(task: RunTask): AsyncGenerator<unknown> {
   try {
     const admitted = await admitUnderLease(runtime, taskId, input, lease, task);
     await noteFork(task, options, lease);
-    yield* task.loop(admitted.kind === "start" ? admitted.input : null, options, lease);
+    const spent = admitted.kind === "start" ? {} : { [SPENT]: await spentBefore(runtime, taskId) };
+    const settings = { ...options, configurable: { ...options.configurable, ...spent } };
+    yield* task.loop(admitted.kind === "start" ? admitted.input : null, settings, lease);
     await removeEndedChildren(runtime, taskId);
   } catch (error) {
     await noteError(runtime, taskId, error);
@@ -238,11 +240,24 @@ async function removeEndedChildren(runtime: Runtime, taskId: string): Promise<vo
   for (const childId of ended) await runtime.store.deleteTask(childId);
 }
 
+/** The usage that the latest entry of the log, an error, has not been able to commit. */
+async function spentBefore(runtime: Runtime, taskId: string): Promise<object | undefined> {
+  const [latest] = await runtime.store.events(taskId, 1);
+  return latest?.kind === "error" && latest.data.usage
+    ? { revision: latest.revision, usage: latest.data.usage }
+    : undefined;
+}
+
 async function noteError(runtime: Runtime, taskId: string, error: unknown): Promise<void> {
   if (!isWorkflowError(error, "MODEL_FAILED", "MODEL_TIMEOUT", "STEP_FAILED", "MISSING_MODEL")) return;
   const head = await runtime.store.head(taskId).catch(() => null);
   const step = head?.execution.step ?? runtime.workflow.initial;
   await runtime.store
-    .append(taskId, head?.execution.revision ?? 0, "error", { code: error.code, message: redact(error.message), step })
+    .append(taskId, head?.execution.revision ?? 0, "error", {
+      code: error.code,
+      message: redact(error.message),
+      step,
+      ...(error.details.usage ? { usage: error.details.usage } : {}),
+    })
     .catch(() => {});
 }

@@ -1,6 +1,6 @@
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import type { LangGraphRunnableConfig } from "@langchain/langgraph";
-import type { OutputMode } from "../decision/chat.ts";
+import type { OutputMode } from "../decision/providers.ts";
 import { WorkflowError } from "../errors.ts";
 import type { Clock } from "../internal/clock.ts";
 import type { ViewOptions } from "../view/render.ts";
@@ -28,6 +28,9 @@ export interface Runtime {
 
 /** Set by a run whose caller wants the text of replies as they are written. */
 export const STREAM_REPLIES = "__statecard_stream_replies";
+
+/** What an earlier run paid at the same revision before it failed: `{revision, usage}`. */
+export const SPENT = "__statecard_spent";
 
 /** Marks a call from inside another graph's node that names a task of its own. */
 export const OWN_TASK = "__statecard_own_task";

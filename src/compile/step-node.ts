@@ -3,7 +3,7 @@ import { decide } from "../decision/decide.ts";
 import { isWorkflowError, WorkflowError } from "../errors.ts";
 import { isPlainObject, shorten } from "../internal/json.ts";
 import { redact } from "../internal/redact.ts";
-import type { Observation } from "../state/execution.ts";
+import { NO_USAGE, type Execution, type Observation, type Usage } from "../state/execution.ts";
 import type { Refusal } from "../state/patch.ts";
 import { needsTurns, renderView, type View } from "../view/render.ts";
 import { transcript } from "../view/transcript.ts";
@@ -19,7 +19,7 @@ import {
 } from "../workflow/advance.ts";
 import type { RuntimeStep, Snapshot } from "../workflow/define.ts";
 import { snapshotOf, type ChannelValues } from "./channels.ts";
-import { enter, STREAM_REPLIES, type Runtime } from "./runtime.ts";
+import { enter, SPENT, STREAM_REPLIES, type Runtime } from "./runtime.ts";
 import type { Lease } from "./store.ts";
 
 /**
@@ -161,13 +161,14 @@ async function askTheModel(
     clock,
     config,
     timeoutMs: modelTimeoutMs,
+    spent: spentBefore(config, execution),
     ...(outputMode ? { mode: outputMode } : {}),
     ...(streaming ? { onReply: (delta: string) => config.writer?.({ type: "reply", delta }) } : {}),
     onRefusal: (refusal, answer) =>
       store.append(lease.taskId, execution.revision, "refused", {
         step: execution.step,
         ...refusal,
-        answer: redact(shorten(answer, 2000)),
+        answer: shorten(answer, 2000),
       }),
   });
 }
@@ -178,4 +179,10 @@ async function viewOf(runtime: Runtime, snapshot: Snapshot, observation: Observa
   // The latest observation stands at the end of the view already.
   if (turns.at(-1)?.role === "user") turns = turns.slice(0, -1);
   return renderView({ workflow, snapshot, observation: observation ?? snapshot.execution.observation, turns, options });
+}
+
+/** What answers cost that were refused at this revision in an earlier run, before a call that failed. */
+function spentBefore(config: LangGraphRunnableConfig, execution: Execution): Usage {
+  const spent = config.configurable?.[SPENT] as { revision: number; usage: Usage } | undefined;
+  return spent?.revision === execution.revision ? spent.usage : NO_USAGE;
 }

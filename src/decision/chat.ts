@@ -6,13 +6,10 @@ import type { RunnableConfig } from "@langchain/core/runnables";
 import { isWorkflowError, WorkflowError } from "../errors.ts";
 import type { Clock } from "../internal/clock.ts";
 import { isPlainObject, shorten } from "../internal/json.ts";
-import { redact } from "../internal/redact.ts";
 import type { Usage } from "../state/execution.ts";
+import { keepRefusals, outputMode, redactFor, refusalIn, rememberWithoutNative, type OutputMode } from "./providers.ts";
 import { ReplyScanner } from "./reply-scanner.ts";
 import type { JsonSchema } from "./schema.ts";
-
-/** How a model is made to answer in the decision's form. */
-export type OutputMode = "native" | "tool" | "json";
 
 /** One question to a model. */
 export interface ChatRequest {
@@ -44,15 +41,6 @@ export interface ChatAnswer {
 
 const TOOL_NAME = "decide";
 
-// Servers that speak the OpenAI protocol but reject response_format, found out at the first call.
-const withoutNative = new WeakSet<BaseChatModel>();
-
-/** The output mode of a model: native structured output for OpenAI's protocol, tools where it can bind them, else plain JSON. */
-export function outputMode(model: BaseChatModel): OutputMode {
-  if (model._llmType() === "openai" && !withoutNative.has(model)) return "native";
-  return typeof model.bindTools === "function" ? "tool" : "json";
-}
-
 /**
  * Asks a chat model once and gives back its raw answer.
  *
@@ -65,7 +53,7 @@ export async function askModel(request: ChatRequest): Promise<ChatAnswer> {
     return await askOnce(request, mode);
   } catch (error) {
     if (request.mode === undefined && mode === "native" && rejectsResponseFormat(error)) {
-      withoutNative.add(request.model);
+      rememberWithoutNative(request.model);
       return askModel(request);
     }
     throw error;
@@ -95,7 +83,7 @@ async function askOnce(request: ChatRequest, mode: OutputMode): Promise<ChatAnsw
       const message = `the model did not finish its answer within ${request.timeoutMs} ms; the task stays where it is: resume it to try again, or raise modelTimeoutMs`;
       throw new WorkflowError("MODEL_TIMEOUT", message, { cause: error, retryable: true });
     }
-    throw modelFailure(error);
+    throw modelFailure(request.model, error);
   } finally {
     clearTimeout(timer);
   }
@@ -106,6 +94,8 @@ async function read(request: ChatRequest, mode: OutputMode, signal: AbortSignal,
   const options = { signal, ...modeOptions(request, mode) };
   const runnable =
     mode === "tool" && model.bindTools ? model.bindTools([toolOf(request)], { tool_choice: TOOL_NAME }) : model;
+  keepRefusals(model);
+  keepRefusals(runnable);
   if (onReply) {
     const inner = async function* () {
       // The inner model runs without callbacks, so that the JSON never reaches a stream.
@@ -162,10 +152,10 @@ function toolOf(request: ChatRequest) {
   };
 }
 
-function modelFailure(error: unknown): WorkflowError {
+function modelFailure(model: BaseChatModel, error: unknown): WorkflowError {
   const status = isPlainObject(error) || error instanceof Error ? (error as { status?: unknown }).status : undefined;
   const known = typeof status === "number" ? status : undefined;
-  const said = redact(shorten(error instanceof Error ? error.message : String(error), 300));
+  const said = shorten(redactFor(model, error instanceof Error ? error.message : String(error)), 300);
   const message = `the model call failed${known ? ` (HTTP ${known})` : ""}: ${said}; the task stays where it is: resume it to try again`;
   const retryable = known === undefined || known === 408 || known === 429 || known >= 500;
   return new WorkflowError("MODEL_FAILED", message, {
@@ -199,7 +189,7 @@ class AnswerReader {
     this.toolArguments += pieces;
     if (text || pieces) this.first ??= this.clock.now();
     if (chunk.usage_metadata) this.usageMetadata = chunk.usage_metadata;
-    if (typeof chunk.additional_kwargs.refusal === "string") this.refusal += chunk.additional_kwargs.refusal;
+    this.refusal += refusalIn(chunk);
     const metadata = chunk.response_metadata as { finish_reason?: unknown; stop_reason?: unknown };
     const finish = metadata.finish_reason ?? metadata.stop_reason;
     if (typeof finish === "string") this.finish = finish;

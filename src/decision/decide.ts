@@ -1,15 +1,17 @@
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import { AIMessage, HumanMessage, SystemMessage, type BaseMessage } from "@langchain/core/messages";
 import type { RunnableConfig } from "@langchain/core/runnables";
+import { isWorkflowError } from "../errors.ts";
 import type { Clock } from "../internal/clock.ts";
 import { shorten } from "../internal/json.ts";
-import { addUsage, NO_USAGE, type Measures } from "../state/execution.ts";
+import { addUsage, NO_USAGE, type Measures, type Usage } from "../state/execution.ts";
 import type { Refusal } from "../state/patch.ts";
 import { block, escapeTags } from "../view/text.ts";
 import { viewBytes, type View, type ViewMessage } from "../view/render.ts";
 import { admitDecision, type Decision, type DecisionCost } from "../workflow/advance.ts";
 import type { AnyWorkflow, Snapshot } from "../workflow/define.ts";
-import { askModel, outputMode, type ChatAnswer, type OutputMode } from "./chat.ts";
+import { askModel, type ChatAnswer } from "./chat.ts";
+import { outputMode, redactFor, type OutputMode } from "./providers.ts";
 import { parseDecision } from "./parse.ts";
 import { decisionSchema } from "./schema.ts";
 
@@ -24,6 +26,8 @@ export interface DecideRequest {
   readonly view: View;
   readonly mode?: OutputMode;
   readonly timeoutMs: number;
+  /** What was paid for this decision before; counted into its cost. */
+  readonly spent?: Usage;
   readonly clock: Clock;
   readonly config: RunnableConfig;
   readonly onReply?: (delta: string) => void;
@@ -48,12 +52,15 @@ export async function decide(request: DecideRequest): Promise<Decided> {
   const mode = request.mode ?? outputMode(model);
   const messages = request.view.messages.map(toMessage);
   if (mode === "json") messages.push(new HumanMessage(`JSON schema of the answer: ${JSON.stringify(schema)}`));
-  let usage = NO_USAGE;
+  let usage = request.spent ?? NO_USAGE;
   let latencyMs = 0;
   let firstTokenMs: number | undefined;
 
   for (let refused = 0; ;) {
-    const answer = await askModel({ ...request, messages, schema, strict });
+    const answer = await askModel({ ...request, messages, schema, strict }).catch((error: unknown) => {
+      // What was paid for refused answers is not lost with the call that failed.
+      throw isWorkflowError(error) ? error.addDetails({ usage }) : error;
+    });
     usage = addUsage(usage, answer.usage);
     latencyMs += answer.latencyMs;
     firstTokenMs ??= answer.firstTokenMs;
@@ -66,11 +73,12 @@ export async function decide(request: DecideRequest): Promise<Decided> {
     if (read.ok) return { ok: true, decision: read.decision, cost: { usage, measures: measures(), refused } };
 
     refused++;
-    await request.onRefusal?.(read.refusal, answer.text);
+    const refusal = { ...read.refusal, reason: redactFor(model, read.refusal.reason) };
+    await request.onRefusal?.(refusal, redactFor(model, answer.text));
     if (refused > MAX_CORRECTIONS || answer.refusal) {
-      return { ok: false, refusal: read.refusal, cost: { usage, measures: measures(), refused } };
+      return { ok: false, refusal, cost: { usage, measures: measures(), refused } };
     }
-    messages.push(new AIMessage(shorten(answer.text, MAX_ECHO)), new HumanMessage(correction(read.refusal)));
+    messages.push(new AIMessage(shorten(answer.text, MAX_ECHO)), new HumanMessage(correction(refusal)));
   }
 }
 

@@ -118,15 +118,10 @@ describe("an answer is sent back with the reason", () => {
     ['"done"', "no JSON object"],
     ["[]", "no JSON object"],
     ["[1, 2]", "no JSON object"],
-    ['{"answer": "done"}', "no decision"],
-    ["{}", "wrong|no decision"],
+    ['{"answer": "done"}', "answer"],
+    ["My answer is {done}.", "no decision"],
   ])("K24: where it holds no decision: %j", (raw, said) => {
-    // An empty object is valid JSON and decides nothing; the table refuses it later, naming what is missing.
-    const parsed = parseDecision(raw);
-    if (parsed.ok) expect(parsed.decision).toEqual(expected({}));
-    else
-      expect(parsed.refusal).toMatchObject({ code: "INVALID_DECISION", reason: expect.stringMatching(said) as string });
-    expect(parsed.ok).toBe(raw === "{}");
+    expect(refusalOf(raw)).toContain(said);
   });
 
   test.each([
@@ -221,14 +216,10 @@ describe("nothing of an answer is made up or left out", () => {
     ["a block comment that closes brackets", '{"patch":{"note":"x" /* } } */, "priority":"P1"}, "next":"done"}'],
     ["a bracket too many in the middle", '{"patch":{"note":"x"}},"next":"done"}'],
     ["bare quotes and a bracket in a text", '{"patch":{"note":"he said "a}b" twice"},"next":"done"}'],
+    ["a thought aloud before it", '<think>Perhaps {"next":"check"}? No.</think>{"next":"done"}'],
   ])("K24: an answer with %s is refused or read as the whole, never as a part of it", (_what, raw) => {
     const parsed = parseDecision(raw);
-    if (parsed.ok) expect(parsed.decision.next).toBe("done");
-  });
-
-  test("K24: what a model thinks aloud is not its decision", () => {
-    const parsed = parseDecision('<think>Perhaps {"next":"check"}? No.</think>{"next":"done"}');
-    if (parsed.ok) expect(parsed.decision.next).toBe("done");
+    expect(parsed.ok ? parsed.decision.next : "done").toBe("done");
   });
 
   test("a key named __proto__ stays data and changes no prototype", () => {

@@ -181,26 +181,26 @@ describe.skipIf(!isBuilt)(title, () => {
     it("draws the transition table, with the node that acts and nothing else", async () => {
       const { nodes, edges } = await client.assistants.getGraph(await assistantId());
       const steps = Object.entries(ticket.steps);
-      expect(nodes.map(({ id }) => id).sort()).toEqual(
-        ["__start__", ...Object.keys(ticket.steps), "act", "__end__"].sort(),
+      expect(sorted(nodes.map(({ id }) => String(id)))).toEqual(
+        sorted(["__start__", ...Object.keys(ticket.steps), "act", "__end__"]),
       );
       const moves = steps.flatMap(([from, step]) =>
         "final" in step
           ? [`${from} > __end__`]
           : [`${from} > act`, `act > ${from}`, ...(step.to ?? []).map((to) => `${from} > ${String(to)}`)],
       );
-      expect(edges.map(({ source, target }) => `${source} > ${target}`).sort()).toEqual(
-        ["__start__ > init", ...moves].sort(),
+      expect(sorted(edges.map(({ source, target }) => `${source} > ${target}`))).toEqual(
+        sorted(["__start__ > init", ...moves]),
       );
     });
 
     it("gives schemas with the message and the input fields, and every field and the record as output", async () => {
       const schemas = await client.assistants.getSchemas(await assistantId());
       const properties = schemas.input_schema?.properties as Record<string, object>;
-      expect(Object.keys(properties).sort()).toEqual(["message", "priority", "ticketType"]);
+      expect(sorted(Object.keys(properties))).toEqual(["message", "priority", "ticketType"]);
       expect(JSON.stringify(properties.priority)).toContain('["P1","P2","P3"]');
-      expect(Object.keys(schemas.output_schema?.properties ?? {}).sort()).toEqual(
-        [...Object.keys(ticket.state), "execution"].sort(),
+      expect(sorted(Object.keys(schemas.output_schema?.properties ?? {}))).toEqual(
+        sorted([...Object.keys(ticket.state), "execution"]),
       );
       expect(Object.keys(schemas.state_schema?.properties ?? {})).toEqual(
         expect.arrayContaining([...Object.keys(ticket.state), "message"]),
@@ -489,6 +489,10 @@ describe.skipIf(!isBuilt)(title, () => {
 
 function questionOf(result: unknown): string | undefined {
   return (result as Partial<Paused>).__interrupt__?.[0]?.value.question;
+}
+
+function sorted(names: readonly string[]): string[] {
+  return names.toSorted((a, b) => a.localeCompare(b));
 }
 
 function requestOf(paused: Paused): Request {

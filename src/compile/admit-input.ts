@@ -33,12 +33,7 @@ export interface Situation {
  */
 export function admitInput(workflow: AnyWorkflow, input: unknown, situation: Situation): Admitted {
   const { taskId, head, open } = situation;
-  if (head && head.execution.workflow !== workflow.name) {
-    throw new WorkflowError(
-      "WRONG_WORKFLOW",
-      `task ${taskId} belongs to workflow "${head.execution.workflow}", not to "${workflow.name}"`,
-    );
-  }
+  if (head) checkWorkflow(workflow, taskId, head);
   if (input === null || input === undefined) {
     if (!head) throw unknownTask(taskId);
     return head.execution.status === "failed" ? { kind: "retry" } : { kind: "wake" };
@@ -68,6 +63,13 @@ export function admitInput(workflow: AnyWorkflow, input: unknown, situation: Sit
   throw new WorkflowError("TASK_WAITING", `task ${taskId} waits for ${ids}; answer by id`, {
     details: { taskId, open },
   });
+}
+
+/** @throws WRONG_WORKFLOW where a task belongs to another workflow. */
+export function checkWorkflow(workflow: AnyWorkflow, taskId: string, head: TaskHead): void {
+  const { workflow: own } = head.execution;
+  if (own === workflow.name) return;
+  throw new WorkflowError("WRONG_WORKFLOW", `task ${taskId} belongs to workflow "${own}", not to "${workflow.name}"`);
 }
 
 export function unknownTask(taskId: string): WorkflowError {

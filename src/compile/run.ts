@@ -1,96 +1,20 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { INTERRUPT, isCommand } from "@langchain/langgraph";
+import { isCommand } from "@langchain/langgraph";
 import { isWorkflowError, WorkflowError } from "../errors.ts";
 import { digest } from "../internal/digest.ts";
 import { redact } from "../internal/redact.ts";
-import { readReplies } from "../people/replies.ts";
-import type { Request } from "../people/requests.ts";
-import { isFinished } from "../workflow/next-step.ts";
-import { admitInput, taskFinished, unknownTask, type Admitted } from "./admit-input.ts";
+import { admitInput, type Admitted } from "./admit-input.ts";
 import { openRequests } from "./open-requests.ts";
+import { addShown, LOCAL, recordReplies, resumeOf } from "./record-answers.ts";
 import { SPENT, type Runtime } from "./runtime.ts";
-import type { Lease, TaskHead, TaskStore } from "./store.ts";
+import type { Lease } from "./store.ts";
 
 const RENEW_EVERY_MS = 10_000;
-// Who answered, as the log keeps it. A caller cannot name itself: that would be no identity.
-const LOCAL = "local";
 const ATTEMPTS_AT_LEASE = 400;
 
 /** The part of LangGraph's options that the runtime reads. */
 export interface RunOptions {
   readonly configurable?: Readonly<Record<string, unknown>>;
-}
-
-/** The requests that people were shown: the list inside the stored interrupt; without one, what is open. */
-export async function shownRequests(
-  runtime: Runtime,
-  taskId: string,
-): Promise<{ requests: readonly Request[]; interruptId?: string }> {
-  const { store } = runtime;
-  const tuple = await store.checkpointer.getTuple({ configurable: { thread_id: taskId, checkpoint_ns: "" } });
-  const written = tuple?.pendingWrites?.find((write) => write[1] === INTERRUPT)?.[2];
-  const first = (Array.isArray(written) ? written[0] : written) as
-    | { id?: string; value?: { requests?: Request[] } }
-    | undefined;
-  if (first?.value?.requests) {
-    return { requests: first.value.requests, ...(first.id === undefined ? {} : { interruptId: first.id }) };
-  }
-  return { requests: await openRequests(store, taskId, await store.head(taskId)) };
-}
-
-/**
- * Stores the answers in a resume value as rows, before any run and without the lease.
- *
- * @returns whether somebody has to wake the task now.
- * @throws TASK_BUSY (with `details.recorded`) where the running owner will see the answers by itself.
- */
-async function recordReplies(runtime: Runtime, taskId: string, resume: unknown): Promise<void> {
-  const { store, workflow } = runtime;
-  const head = await store.head(taskId);
-  if (!head) throw unknownTask(taskId);
-  if (isFinished(workflow, head.execution)) throw taskFinished(taskId, head);
-  const shown = await shownRequests(runtime, taskId);
-  const open = await openRequests(store, taskId, head);
-  let mustWake = false;
-  for (const reply of readReplies(resume, shown.requests, shown.interruptId)) {
-    if (!open.some((request) => request.id === reply.id)) {
-      const known = await store.request(taskId, reply.id);
-      const code = known || isOlder(reply.id, head.execution.decisions) ? "STALE_RESUME" : "UNKNOWN_REQUEST";
-      const now = open.map((request) => request.id).join(", ") || "nothing";
-      throw new WorkflowError(
-        code,
-        `request ${reply.id} of task ${taskId} is not open${code === "STALE_RESUME" ? " any more" : ""}; open now: ${now}`,
-        {
-          details: { taskId, id: reply.id, open },
-        },
-      );
-    }
-    await addShown(
-      store,
-      taskId,
-      head,
-      open.find((request) => request.id === reply.id),
-    );
-    const owner = await store.answer(taskId, reply.id, reply.answer, LOCAL, reply.shown);
-    mustWake ||= owner !== "running";
-  }
-  if (!mustWake) {
-    throw new WorkflowError("TASK_BUSY", `the answer is recorded; the process that runs task ${taskId} will use it`, {
-      details: { taskId, recorded: true },
-    });
-  }
-}
-
-/** Makes sure that the row is there: with another LangGraph saver, it ended with the process that asked. */
-async function addShown(store: TaskStore, taskId: string, head: TaskHead, request: Request | undefined): Promise<void> {
-  const { pending } = head.execution;
-  if (request && pending) await store.addRequests(taskId, pending.decision, head.forks, [request]);
-}
-
-/** Ids carry the number of the decision that asked, so an old one is told from a wrong one. */
-function isOlder(requestId: string, decisions: number): boolean {
-  const number = /^[qw](\d+)\./.exec(requestId)?.[1];
-  return number !== undefined && Number(number) <= decisions;
 }
 
 /** Takes the lease; an answerer waits a moment for an owner that is just pausing. */
@@ -151,20 +75,6 @@ export async function* runTask(task: RunTask): AsyncGenerator<unknown> {
     clearInterval(renewal);
     await store.release(lease);
   }
-}
-
-function resumeOf(command: { goto?: unknown; update?: unknown; resume?: unknown }): unknown {
-  const goesAround =
-    (Array.isArray(command.goto) ? command.goto.length > 0 : Boolean(command.goto)) || Boolean(command.update);
-  if (goesAround) {
-    throw new WorkflowError(
-      "ILLEGAL_COMMAND",
-      "Command goto and update would go around the transition table; only resume is taken",
-    );
-  }
-  if (command.resume === undefined)
-    throw new WorkflowError("ILLEGAL_COMMAND", "the Command is empty; only resume is taken");
-  return command.resume;
 }
 
 async function admitUnderLease(

@@ -30,7 +30,7 @@ function scriptedAnswer(number: number, of: number): string {
   return JSON.stringify({ because: "count on", patch: { count: number }, next: number >= of ? "done" : "work" });
 }
 
-export function scripted(decisions: number): BaseChatModel {
+function scripted(decisions: number): BaseChatModel {
   return testing.scriptedModel(Array.from({ length: decisions }, (_, index) => scriptedAnswer(index + 1, decisions)));
 }
 
@@ -66,7 +66,7 @@ function countingWorkflow(decisions: number) {
   });
 }
 
-export const modelWorkflow = defineWorkflow({
+const modelWorkflow = defineWorkflow({
   ...definition,
   name: "counting-by-model",
   goal: "Count until the work is done.",
@@ -174,12 +174,14 @@ export async function oursAnswered(setting: Setting): Promise<Run> {
 
 export async function bare(setting: Setting, checkpointer: Synchronous | "memory" | "none"): Promise<Run> {
   const { document, decisions } = setting;
-  const work = (saver: BaseCheckpointSaver | undefined) => async () =>
-    expectCount(decisions, await bareLoop(decisions, saver, countOn).invoke({ document }, BARE));
-  if (checkpointer === "none") return { work: work(undefined) };
-  if (checkpointer === "memory") return { work: work(new MemorySaver()) };
+  const run = (saver: BaseCheckpointSaver | undefined): Run => {
+    const graph = bareLoop(decisions, saver, countOn);
+    return { work: async () => expectCount(decisions, await graph.invoke({ document }, BARE)) };
+  };
+  if (checkpointer === "none") return run(undefined);
+  if (checkpointer === "memory") return run(new MemorySaver());
   const file = setting.newFile();
-  return { work: work(sqliteSaver(file, checkpointer)), stored: () => storedBytes(file) };
+  return { ...run(sqliteSaver(file, checkpointer)), stored: () => storedBytes(file) };
 }
 
 export async function bareWithModel(setting: Setting, prompt: readonly BaseMessage[]): Promise<Run> {

@@ -1,10 +1,10 @@
 import { execFileSync } from "node:child_process";
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
-import { cpus, platform, release } from "node:os";
+import { cpus, loadavg, platform, release } from "node:os";
 import { fileURLToPath } from "node:url";
 
-export type Cell = string | number | null;
+type Cell = string | number | null;
 
 export interface Table {
   readonly title: string;
@@ -92,6 +92,8 @@ function machine(): Record<string, string | number> {
     cores: all.length,
     system: `${platform()} ${release()}`,
     node: process.version,
+    // More than the cores means that others ran beside the benchmark, and that its times are worth little.
+    "load average at the end": Number(loadavg()[1]?.toFixed(1)),
   };
 }
 

@@ -6,6 +6,7 @@ import { turnTokens } from "../compile/turns.ts";
 import type { WorkflowGraph } from "../compile/workflow-graph.ts";
 import { isWorkflowError } from "../errors.ts";
 import { EXIT, exitCodeOfStatus } from "./exit.ts";
+import { howToResume, type SameTask } from "./hints.ts";
 import { Interrupted, isOffline, runInterruptibly } from "./interruptible.ts";
 import { closingLine } from "./outcome.ts";
 import {
@@ -14,7 +15,6 @@ import {
   fieldTable,
   printable,
   progressLine,
-  shellWord,
   tokenLine,
   type Terminal,
 } from "./terminal.ts";
@@ -25,20 +25,27 @@ interface Chat {
   readonly taskId: string;
   /** How to start the task; null where it is there already. */
   readonly start: Readonly<Record<string, unknown>> | null;
+  readonly options: SameTask;
 }
 
 /**
  * Converses with a person until the task ends: at a terminal with prompts, else one line of the
  * input for each question. The end of the input and Ctrl-C leave a paused task.
  */
-export async function chat({ graph, store, taskId, start }: Chat): Promise<number> {
+export async function chat({ graph, store, taskId, start, options }: Chat): Promise<number> {
   const terminal = detectTerminal();
+  const { dot } = terminal.marks;
+  const paused = async () => {
+    const asks = (await describeTask(store, taskId)).waiting !== undefined;
+    say(`\nPaused, nothing lost. Go on with:  ${howToResume(terminal, taskId, options, asks)}`);
+    return EXIT.waiting;
+  };
   const { workflow } = graph.runtime;
   const say = (text: string) => process.stdout.write(`${text}\n`);
   const input = new LineInput();
   let before: TaskDescription["state"] = {};
   try {
-    say(`${workflow.name} v${workflow.version} · task ${taskId} · ${describeModel(graph)}\n`);
+    say(`${workflow.name} v${workflow.version} ${dot} task ${printable(taskId)} ${dot} ${describeModel(graph)}\n`);
     say(`  ${progressLine(terminal, workflow, { step: workflow.initial, completedSteps: [], status: "created" })}\n`);
     if (start) await runTurn(terminal, graph, taskId, start);
     for (let turn = 0; ; turn++) {
@@ -58,11 +65,11 @@ export async function chat({ graph, store, taskId, start }: Chat): Promise<numbe
       }
       say(emphasise(terminal, "bold", printable(request.question)));
       const line = await input.next(terminal);
-      if (line === null) return paused(taskId);
+      if (line === null) return await paused();
       await answerTurn(terminal, graph, taskId, request.id, line);
     }
   } catch (error) {
-    if (error instanceof Interrupted) return paused(taskId);
+    if (error instanceof Interrupted) return await paused();
     throw error;
   } finally {
     input.close();
@@ -88,7 +95,7 @@ async function answerTurn(
 async function runTurn(terminal: Terminal, graph: WorkflowGraph, taskId: string, input: unknown): Promise<void> {
   let replied = false;
   await runInterruptibly(graph, taskId, input, (delta) => {
-    process.stdout.write(`${replied ? "" : `\n${terminal.unicode ? "◆ " : "> "}`}${delta.replaceAll("\r", "")}`);
+    process.stdout.write(`${replied ? "" : `\n${terminal.marks.said}`}${delta.replaceAll("\r", "")}`);
     replied = true;
   });
   if (replied) process.stdout.write("\n");
@@ -117,11 +124,6 @@ function describeModel(graph: WorkflowGraph): string {
     : `model ${graph.runtime.model?.getName() ?? "none"}`;
 }
 
-function paused(taskId: string): number {
-  process.stdout.write(`\nPaused, nothing lost. Go on with:  npx statecard resume ${shellWord(taskId)} --answer "…"\n`);
-  return EXIT.waiting;
-}
-
 const MAX_LINE = 100_000;
 
 /** Lines of the standard input, one at a time; null at its end or on Ctrl-C. */
@@ -140,12 +142,16 @@ class LineInput {
     });
     this.reader.on("line", (line) => this.deliver(line.slice(0, MAX_LINE)));
     this.reader.on("close", () => this.end());
-    this.reader.on("SIGINT", () => this.end());
+    // A terminal in raw mode sends no signal: pass Ctrl-C on to whatever runs.
+    this.reader.on("SIGINT", () => {
+      process.emit("SIGINT", "SIGINT");
+      this.end();
+    });
   }
 
   next(terminal: Terminal): Promise<string | null> {
     if (this.interactive) {
-      this.reader.setPrompt(terminal.unicode ? "› " : "> ");
+      this.reader.setPrompt(terminal.marks.prompt);
       this.reader.prompt();
     }
     const line = this.lines.shift();

@@ -3,7 +3,7 @@ import { isWorkflowError, WorkflowError } from "../errors.ts";
 import type { TaskStatus } from "../state/execution.ts";
 
 /** What the command ends with; documented in the README. */
-export const EXIT = { ok: 0, failed: 1, usage: 2, refused: 3, waiting: 10 } as const;
+export const EXIT = { ok: 0, failed: 1, usage: 2, refused: 3, waiting: 10, interrupted: 130 } as const;
 
 const REFUSED: ReadonlySet<ErrorCode> = new Set([
   "UNKNOWN_TASK",

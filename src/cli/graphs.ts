@@ -30,7 +30,10 @@ export function declaredGraphs(): Readonly<Record<string, GraphSource>> {
   }
   const graphs = isPlainObject(config) && isPlainObject(config.graphs) ? config.graphs : {};
   return Object.fromEntries(
-    Object.entries(graphs).flatMap(([id, source]) => (typeof source === "string" ? [[id, parseSource(source)]] : [])),
+    Object.entries(graphs).flatMap(([id, given]) => {
+      const source = isPlainObject(given) ? given.path : given;
+      return typeof source === "string" ? [[id, parseSource(source)]] : [];
+    }),
   );
 }
 
@@ -47,13 +50,18 @@ function parseSource(text: string): GraphSource {
 export async function loadGraph(name: string, store: TaskStore): Promise<WorkflowGraph> {
   const declared = declaredGraphs();
   const source = Object.hasOwn(declared, name) ? declared[name] : parseSource(name);
+  const known = Object.keys(declared);
   if (!source || !existsSync(source.file) || statSync(source.file).isDirectory()) {
-    const known = Object.keys(declared);
+    const missing = Object.hasOwn(declared, name)
+      ? `its file ${source?.file} is not there`
+      : "there is no such file either";
     const there =
       known.length > 0 ? `${CONFIG} here has: ${known.join(", ")}` : `there is no ${CONFIG} with graphs in this folder`;
-    throw new WorkflowError("UNKNOWN_GRAPH", `there is no graph "${shorten(name, 100)}" and no such file; ${there}`, {
-      details: { graph: shorten(name, 100), known },
-    });
+    const graph = shorten(name, 100);
+    const what = Object.hasOwn(declared, name)
+      ? `graph "${graph}" is in ${CONFIG}, but ${missing}`
+      : `there is no graph "${graph}", and ${missing}; ${there}`;
+    throw new WorkflowError("UNKNOWN_GRAPH", what, { details: { graph, known } });
   }
   const graph = await importGraph(source, name);
   const { workflow, model, outputMode, modelTimeoutMs, view, clients, clock } = graph.runtime;
@@ -63,14 +71,32 @@ export async function loadGraph(name: string, store: TaskStore): Promise<Workflo
 async function importGraph(source: GraphSource, name: string): Promise<WorkflowGraph> {
   const exports = await importModule(source.file, name);
   const candidates = source.exportName === null ? Object.values(exports) : [exports[source.exportName]];
-  for (const candidate of candidates) {
-    const value: unknown =
-      typeof candidate === "function" ? await (candidate as (config: object) => unknown)({}) : candidate;
-    if (isGraph(value)) return value;
-  }
-  const what = source.exportName === null ? "no export" : `its export "${source.exportName}" is not`;
+  const graph = candidates.find(isGraph) ?? (await firstFactory(candidates, source.file));
+  if (graph) return graph;
+  const what = source.exportName === null ? "no export is" : `its export "${source.exportName}" is not`;
   throw new WorkflowError("INVALID_GRAPH", `${source.file}: ${what} a workflow graph; export what compile() returns`, {
     details: { file: source.file },
+  });
+}
+
+/** LangGraph's servers take functions that make a graph, too. */
+async function firstFactory(candidates: readonly unknown[], file: string): Promise<WorkflowGraph | null> {
+  let failure: unknown;
+  for (const candidate of candidates) {
+    if (typeof candidate !== "function") continue;
+    try {
+      const made: unknown = await (candidate as (config: object) => unknown)({});
+      if (isGraph(made)) return made;
+    } catch (error) {
+      failure ??= error;
+    }
+  }
+  if (failure === undefined) return null;
+  if (isWorkflowError(failure)) throw failure;
+  const said = shorten(failure instanceof Error ? failure.message : String(failure));
+  throw new WorkflowError("INVALID_GRAPH", `${file} exports no graph, and a function in it threw: ${said}`, {
+    cause: failure,
+    details: { file },
   });
 }
 

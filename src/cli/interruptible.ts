@@ -3,6 +3,12 @@ import type { WorkflowGraph } from "../compile/workflow-graph.ts";
 /** Set by Ctrl-C; a second Ctrl-C ends the process at once. */
 export class Interrupted extends Error {
   override readonly name = "Interrupted";
+  readonly taskId: string;
+
+  constructor(taskId: string, cause?: unknown) {
+    super(`interrupted; nothing is lost`, { cause });
+    this.taskId = taskId;
+  }
 }
 
 /**
@@ -20,7 +26,7 @@ export async function runInterruptibly(
   const abort = new AbortController();
   const onSignal = () => {
     if (abort.signal.aborted) process.exit(130);
-    abort.abort(new Interrupted("interrupted"));
+    abort.abort(new Interrupted(taskId));
   };
   process.on("SIGINT", onSignal);
   process.on("SIGTERM", onSignal);
@@ -35,7 +41,7 @@ export async function runInterruptibly(
       await graph.invoke(input as never, config);
     }
   } catch (error) {
-    if (abort.signal.aborted) throw new Interrupted("interrupted", { cause: error });
+    if (abort.signal.aborted) throw new Interrupted(taskId, error);
     throw error;
   } finally {
     process.off("SIGINT", onSignal);

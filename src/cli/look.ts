@@ -1,14 +1,15 @@
 import { describeTask, type TaskDescription } from "../compile/describe.ts";
 import type { TaskEvent } from "../compile/store.ts";
 import type { Preview } from "../compile/turns.ts";
-import { isWorkflowError } from "../errors.ts";
+import { isWorkflowError, WorkflowError } from "../errors.ts";
 import { checkText } from "../people/replies.ts";
 import { storeForReading } from "./database.ts";
 import type { AnyWorkflow } from "../workflow/define.ts";
 import { targets } from "../workflow/validate.ts";
 import { EXIT } from "./exit.ts";
-import type { CommonOptions } from "./run.ts";
-import { ago, count, cut, detectTerminal, emphasise, printable, shellWord } from "./terminal.ts";
+import { sameTask, type CommonOptions } from "./options.ts";
+import { howToResume } from "./hints.ts";
+import { ago, count, cut, detectTerminal, emphasise, printable, type Terminal } from "./terminal.ts";
 
 function print(options: CommonOptions, json: unknown, text: () => string): number {
   process.stdout.write(`${options.json ? JSON.stringify(json, null, 2) : text()}\n`);
@@ -18,27 +19,28 @@ function print(options: CommonOptions, json: unknown, text: () => string): numbe
 /** `statecard show`: where a task stands. Reads the store alone, so it works without the task's graph. */
 export async function showCommand(taskId: string, options: CommonOptions): Promise<number> {
   const task = await describeTask(storeForReading(options.db), taskId);
-  return print(options, task, () => showText(task));
+  return print(options, task, () => showText(task, options));
 }
 
-function showText(task: TaskDescription): string {
+function showText(task: TaskDescription, options: CommonOptions): string {
   const terminal = detectTerminal();
   const { usage } = task;
+  const { dot } = terminal.marks;
   const width = Math.max(0, ...Object.keys(task.state).map((name) => name.length));
   const fields = Object.entries(task.state).map(([name, value]) => {
     const text = value === null ? "-" : typeof value === "string" ? value : JSON.stringify(value);
-    return `  ${name.padEnd(width)}  ${cut(printable(text), 200)}`;
+    return `  ${name.padEnd(width)}  ${cut(terminal, printable(text), 200)}`;
   });
   const hints = (task.waiting ?? []).flatMap((request) => [
     emphasise(terminal, "bold", `asks (${request.id}): ${printable(request.question)}`),
-    `answer with:  npx statecard resume ${shellWord(task.taskId)} --answer "…"`,
+    `answer with:  ${howToResume(terminal, task.taskId, sameTask(options), true)}`,
   ]);
   const error = task.lastError
     ? [emphasise(terminal, "red", `${task.lastError.code}: ${printable(task.lastError.message)}`)]
     : [];
   return [
-    `${printable(task.taskId)} · ${task.workflow} v${task.version} · ${task.status} at ${task.step}`,
-    `  completed steps: ${task.completedSteps.join(", ") || "none"} · revision ${task.revision} · retries ${task.retryCount}`,
+    `${printable(task.taskId)} ${dot} ${task.workflow} v${task.version} ${dot} ${task.status} at ${task.step}`,
+    `  completed steps: ${task.completedSteps.join(", ") || "none"} ${dot} revision ${task.revision} ${dot} retries ${task.retryCount}`,
     ...fields,
     ...error,
     ...hints,
@@ -51,12 +53,13 @@ export async function historyCommand(taskId: string, options: CommonOptions): Pr
   const store = storeForReading(options.db);
   await describeTask(store, taskId);
   const events = await store.events(taskId);
-  return print(options, { taskId, events }, () => events.map(eventLine).join("\n"));
+  const terminal = detectTerminal();
+  return print(options, { taskId, events }, () => events.map((event) => eventLine(terminal, event)).join("\n"));
 }
 
-function eventLine(event: TaskEvent): string {
+function eventLine(terminal: Terminal, event: TaskEvent): string {
   const revision = event.revision >= 0 ? String(event.revision) : "";
-  return `${new Date(event.at).toISOString().slice(0, 19).replace("T", " ")}  ${revision.padStart(4)}  ${event.kind.padEnd(9)}  ${cut(printable(tell(event)), 160)}`;
+  return `${new Date(event.at).toISOString().slice(0, 19).replace("T", " ")}  ${revision.padStart(4)}  ${event.kind.padEnd(9)}  ${cut(terminal, printable(tell(event)), 160)}`;
 }
 
 function tell({ kind, data }: TaskEvent): string {
@@ -98,16 +101,17 @@ export async function tasksCommand(options: CommonOptions): Promise<number> {
     ...(waiting.length > 0 ? { waiting: waiting.map(({ id, kind, question }) => ({ id, kind, question })) } : {}),
   }));
   const now = Date.now();
+  const terminal = detectTerminal();
   return print(options, { tasks: json }, () => {
     if (rows.length === 0) return "No tasks yet. Start one with: npx statecard run GRAPH";
     const cells = rows.map((row): [string, string, string, string] => {
       const { execution, waiting } = row;
       const stands =
         waiting.length > 0
-          ? `waiting for you: ${cut(printable(waiting[0]?.question ?? ""), 60)}`
+          ? `waiting for you: ${cut(terminal, printable(waiting[0]?.question ?? ""), 60)}`
           : `${execution.status} at ${execution.step}`;
       return [
-        printable(cut(row.taskId, 60)),
+        printable(cut(terminal, row.taskId, 60)),
         `${execution.workflow} v${execution.version}`,
         stands,
         ago(now - row.updatedAt),
@@ -166,7 +170,10 @@ async function workflowOrTask(
   } catch (unknownGraph) {
     if (!isWorkflowError(unknownGraph, "UNKNOWN_GRAPH")) throw unknownGraph;
     const head = await store.head(name);
-    if (!head) throw unknownGraph;
+    if (!head)
+      throw new WorkflowError("UNKNOWN_GRAPH", `${unknownGraph.message}; nor is there a task of that name`, {
+        details: unknownGraph.details,
+      });
     const { workflow, view } = (await graphOfTask(store, name, head.execution.workflow, undefined)).runtime;
     return { workflow, taskId: name, policy: view.policy };
   }

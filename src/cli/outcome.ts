@@ -2,8 +2,9 @@ import type { TaskDescription } from "../compile/describe.ts";
 import type { TaskStore } from "../compile/store.ts";
 import { turnTokens } from "../compile/turns.ts";
 import type { WorkflowGraph } from "../compile/workflow-graph.ts";
+import { howToResume, type SameTask } from "./hints.ts";
 import { isOffline } from "./interruptible.ts";
-import { count, emphasise, fieldTable, printable, progressLine, shellWord, type Terminal } from "./terminal.ts";
+import { count, emphasise, fieldTable, printable, progressLine, type Terminal } from "./terminal.ts";
 
 /** Where a task stands after a run, for people: progress, fields, and how to go on. */
 export async function printOutcome(
@@ -12,24 +13,29 @@ export async function printOutcome(
   store: TaskStore,
   task: TaskDescription,
   before: Pick<TaskDescription, "state" | "revision">,
+  options: SameTask,
 ): Promise<void> {
+  const goOn = (asks: boolean) => howToResume(terminal, task.taskId, options, asks);
+  const { dot } = terminal.marks;
   const { workflow } = graph.runtime;
-  const lines = [`${task.taskId} · ${workflow.name} v${task.version}${isOffline(graph) ? " · offline rules" : ""}`];
+  const lines = [
+    `${printable(task.taskId)} ${dot} ${workflow.name} v${task.version}${isOffline(graph) ? ` ${dot} offline rules` : ""}`,
+  ];
   lines.push(`  ${progressLine(terminal, workflow, task)}`);
   const table = fieldTable(terminal, workflow, task, before.state);
   if (table) lines.push(table);
   for (const reply of await repliesSince(store, task.taskId, before.revision))
-    lines.push(`${terminal.unicode ? "◆" : ">"} ${printable(reply)}`);
+    lines.push(`${terminal.marks.said}${printable(reply)}`);
   if (task.waiting) {
     for (const request of task.waiting) lines.push(emphasise(terminal, "bold", printable(request.question)));
-    lines.push(`Waiting for an answer. Go on with:  npx statecard resume ${shellWord(task.taskId)} --answer "…"`);
+    lines.push(`Waiting for an answer. Go on with:  ${goOn(true)}`);
   } else if (task.status === "completed") {
     lines.push(await closingLine(graph, store, task));
   } else if (task.lastError) {
     lines.push(emphasise(terminal, "red", `${task.lastError.code}: ${printable(task.lastError.message)}`));
-    lines.push(`Failed at ${task.step}. Try again with:  npx statecard resume ${shellWord(task.taskId)}`);
+    lines.push(`Failed at ${task.step}. Try again with:  ${goOn(false)}`);
   } else {
-    lines.push(`Stopped at ${task.step}. Go on with:  npx statecard resume ${shellWord(task.taskId)}`);
+    lines.push(`Stopped at ${task.step}. Go on with:  ${goOn(false)}`);
   }
   process.stdout.write(`${lines.join("\n")}\n`);
 }

@@ -9,14 +9,12 @@ import { chat } from "./chat.ts";
 import { storeForReading } from "./database.ts";
 import { exitCodeOfStatus, usage } from "./exit.ts";
 import { graphOfTask, loadGraph } from "./graphs.ts";
+import { howToResume } from "./hints.ts";
 import { runInterruptibly } from "./interruptible.ts";
+import { sameTask, type CommonOptions } from "./options.ts";
 import { printOutcome } from "./outcome.ts";
 import { detectTerminal } from "./terminal.ts";
 
-export interface CommonOptions {
-  readonly db?: string;
-  readonly json?: boolean;
-}
 export interface RunCommandOptions extends CommonOptions {
   readonly task?: string;
   readonly message?: string;
@@ -26,65 +24,75 @@ export interface RunCommandOptions extends CommonOptions {
 export interface ResumeCommandOptions extends CommonOptions {
   readonly answer?: string;
   readonly request?: string;
-  readonly graph?: string;
   readonly chat?: boolean;
 }
 
 /** `statecard run`: starts a task and runs it to its first pause or its end. */
 export async function runCommand(name: string, options: RunCommandOptions): Promise<number> {
+  if (options.task === "") {
+    throw new WorkflowError("MISSING_TASK_ID", "--task is empty; give an id, or leave it out and one is made up");
+  }
   const store = sqliteStore(options.db);
   const graph = await loadGraph(name, store);
   const taskId = options.task ?? newTaskId(graph.runtime.workflow.name);
+  await refuseWaiting(store, taskId, options);
   const input = {
     ...readSettings(options.set ?? [], graph),
     ...(options.message === undefined ? {} : { message: options.message }),
   };
-  if (options.chat) {
-    if (options.json) throw usage("--chat converses with a person and --json with a program; choose one");
-    await rememberGraph(store, taskId, name);
-    return chat({ graph, store, taskId, start: input });
-  }
   await rememberGraph(store, taskId, name);
+  const again = sameTask({ ...options, graph: undefined });
+  if (options.chat) return chat({ graph, store, taskId, start: input, options: again });
   await runInterruptibly(graph, taskId, input);
-  return report(graph, store, taskId, options, { state: {}, revision: 0 });
+  return report({ graph, store, taskId, options, before: { state: {}, revision: 0 } });
+}
+
+/** A message that starts a task must not become the answer to what another start has asked. */
+async function refuseWaiting(store: TaskStore, taskId: string, options: RunCommandOptions): Promise<void> {
+  if ((await store.head(taskId)) === null) return;
+  const { waiting } = await describeTask(store, taskId);
+  if (!waiting) return;
+  const goOn = howToResume(detectTerminal(), taskId, sameTask(options), true);
+  throw new WorkflowError("TASK_WAITING", `task ${taskId} exists and waits for an answer; give it with: ${goOn}`, {
+    details: { taskId, open: waiting },
+  });
 }
 
 /** `statecard resume`: records an answer where one is given, and lets the task go on. */
 export async function resumeCommand(taskId: string, options: ResumeCommandOptions): Promise<number> {
+  if (options.request !== undefined && options.answer === undefined) {
+    throw usage("--request names what --answer answers; give both");
+  }
   const store = storeForReading(options.db);
   const task = await describeTask(store, taskId);
   const graph = await graphOfTask(store, taskId, task.workflow, options.graph);
-  if (options.request !== undefined && options.answer === undefined)
-    throw usage("--request names what --answer answers; give both");
   if (options.answer !== undefined) {
+    checkAsked(task, options.request);
     const resume = options.request === undefined ? options.answer : { [options.request]: options.answer };
-    if (!task.waiting && task.status !== "completed" && task.status !== "failed") {
-      throw new WorkflowError(
-        "TASK_NOT_WAITING",
-        `task ${taskId} asks nothing now (it is ${task.status} at ${task.step}); resume it without --answer to let it go on`,
-        { details: { taskId } },
-      );
-    }
-    if (options.request !== undefined && !task.waiting?.some((request) => request.id === options.request)) {
-      const open = task.waiting?.map((request) => request.id).join(", ") || "nothing";
-      throw new WorkflowError(
-        "STALE_RESUME",
-        `request ${options.request} of task ${taskId} is not open; open now: ${open}`,
-        { details: { taskId } },
-      );
-    }
     await runInterruptibly(graph, taskId, new Command({ resume }));
   } else if (task.status === "completed") {
-    throw new WorkflowError(
-      "TASK_FINISHED",
-      `task ${taskId} was completed; there is nothing to resume; start a new one with: statecard run ${task.workflow}`,
-      { details: { taskId } },
-    );
+    const message = `task ${taskId} was completed; there is nothing to resume; start a new one with: npx statecard run ${task.workflow}`;
+    throw new WorkflowError("TASK_FINISHED", message, { details: { taskId } });
   } else if (!task.waiting) {
     await runInterruptibly(graph, taskId, null);
   }
-  if (options.chat) return chat({ graph, store, taskId, start: null });
-  return report(graph, store, taskId, options, task);
+  if (options.chat) return chat({ graph, store, taskId, start: null, options: sameTask(options) });
+  return report({ graph, store, taskId, options, before: task });
+}
+
+/** Refuses an answer where nothing, or something else, is asked; finished tasks are refused by the graph. */
+function checkAsked(task: TaskDescription, request: string | undefined): void {
+  const { taskId, status, step, waiting } = task;
+  if (!waiting && status !== "completed" && status !== "failed") {
+    const message = `task ${taskId} asks nothing now (it is ${status} at ${step}); resume it without --answer to let it go on`;
+    throw new WorkflowError("TASK_NOT_WAITING", message, { details: { taskId } });
+  }
+  if (request !== undefined && !waiting?.some(({ id }) => id === request)) {
+    const open = waiting?.map(({ id }) => id).join(", ") || "nothing";
+    throw new WorkflowError("STALE_RESUME", `request ${request} of task ${taskId} is not open; open now: ${open}`, {
+      details: { taskId },
+    });
+  }
 }
 
 /** Notes where a new task's graph came from, so that resume finds it. Only this command line writes that: it is a file to run. */
@@ -121,15 +129,17 @@ function parseJson(text: string): unknown {
   }
 }
 
-async function report(
-  graph: WorkflowGraph,
-  store: TaskStore,
-  taskId: string,
-  options: CommonOptions,
-  before: Pick<TaskDescription, "state" | "revision">,
-): Promise<number> {
+interface Report {
+  readonly graph: WorkflowGraph;
+  readonly store: TaskStore;
+  readonly taskId: string;
+  readonly options: CommonOptions;
+  readonly before: Pick<TaskDescription, "state" | "revision">;
+}
+
+async function report({ graph, store, taskId, options, before }: Report): Promise<number> {
   const task = await describeTask(store, taskId);
   if (options.json) process.stdout.write(`${JSON.stringify(task, null, 2)}\n`);
-  else await printOutcome(detectTerminal(), graph, store, task, before);
+  else await printOutcome(detectTerminal(), graph, store, task, before, sameTask(options));
   return exitCodeOfStatus(task.status);
 }

@@ -7,17 +7,47 @@ import { moves } from "../workflow/next-step.ts";
 /** What a terminal can show; plain ASCII without colour where it can't do better or is none. */
 export interface Terminal {
   readonly colour: boolean;
-  readonly unicode: boolean;
+  readonly marks: Marks;
 }
+
+interface Marks {
+  readonly done: string;
+  readonly here: string;
+  readonly ahead: string;
+  readonly arrow: string;
+  readonly said: string;
+  readonly prompt: string;
+  readonly dot: string;
+  readonly more: string;
+}
+
+const UNICODE: Marks = {
+  done: "✔ ",
+  here: "● ",
+  ahead: "○ ",
+  arrow: " → ",
+  said: "◆ ",
+  prompt: "› ",
+  dot: "·",
+  more: "…",
+};
+const ASCII: Marks = {
+  done: "[x] ",
+  here: "[*] ",
+  ahead: "[ ] ",
+  arrow: " -> ",
+  said: "> ",
+  prompt: "> ",
+  dot: "-",
+  more: "...",
+};
 
 /** Looks at the standard output and the environment. */
 export function detectTerminal(output: NodeJS.WriteStream = process.stdout, environment = process.env): Terminal {
   const isTerminal = output.isTTY && environment.TERM !== "dumb";
   const locale = environment.LC_ALL || environment.LC_CTYPE || environment.LANG || "";
-  return {
-    colour: isTerminal && !environment.NO_COLOR,
-    unicode: isTerminal && (/utf-?8/i.test(locale) || process.platform === "win32"),
-  };
+  const unicode = isTerminal && (/utf-?8/i.test(locale) || process.platform === "win32");
+  return { colour: isTerminal && !environment.NO_COLOR, marks: unicode ? UNICODE : ASCII };
 }
 
 function paint(terminal: Terminal, style: "green" | "cyan" | "dim" | "bold" | "yellow" | "red", text: string): string {
@@ -30,9 +60,7 @@ export function progressLine(
   workflow: AnyWorkflow,
   task: Pick<TaskDescription, "step" | "completedSteps" | "status">,
 ): string {
-  const marks = terminal.unicode
-    ? { done: "✔ ", here: "● ", ahead: "○ ", arrow: " → " }
-    : { done: "[x] ", here: "[*] ", ahead: "[ ] ", arrow: " -> " };
+  const { marks } = terminal;
   return Object.keys(workflow.steps)
     .map((name) => {
       if (name === task.step) return paint(terminal, "cyan", marks.here + name);
@@ -66,7 +94,7 @@ export function fieldTable(
           ? paint(terminal, "green", "new")
           : ""
         : paint(terminal, "yellow", `needed before ${needed.get(name)}`);
-      return `  ${name.padEnd(width)}  ${cut(text, 70).padEnd(24)}  ${note}`.trimEnd();
+      return `  ${name.padEnd(width)}  ${cut(terminal, text, 70).padEnd(24)}  ${note}`.trimEnd();
     })
     .join("\n");
 }
@@ -75,23 +103,31 @@ function hasValue(value: unknown): boolean {
   return value !== null && value !== undefined;
 }
 
+// oxlint-disable-next-line no-control-regex
+const STEERING = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]+/g;
+
+/** Text from outside without what would steer a terminal; it may have several lines. */
+export function printableLines(text: string): string {
+  return text.replaceAll(STEERING, " ");
+}
+
 /** Text from outside on one line, without what would steer a terminal. */
 export function printable(text: string): string {
-  // oxlint-disable-next-line no-control-regex
-  return text.replaceAll(/[\u0000-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]+/g, " ");
+  return printableLines(text).replaceAll("\n", " ");
 }
 
 /** What the model saw in the latest turn, beside the whole conversation. */
 export function tokenLine(terminal: Terminal, turns: readonly TurnTokens[]): string {
   const last = turns.at(-1);
   if (!last) return "";
-  const text = `model saw ${count(last.seen)} tokens; the whole conversation would be ${count(last.wholeConversation)}`;
-  return paint(terminal, "dim", `  ${terminal.unicode ? text.replace(";", " ·") : text}`);
+  const text = `model saw ${count(last.seen)} tokens ${terminal.marks.dot} the whole conversation would be ${count(last.wholeConversation)}`;
+  return paint(terminal, "dim", `  ${text}`);
 }
 
 /** A text cut to a width, with a mark where something is left out. */
-export function cut(text: string, width: number): string {
-  return text.length <= width ? text : `${text.slice(0, width - 1)}…`;
+export function cut(terminal: Terminal, text: string, width: number): string {
+  const { more } = terminal.marks;
+  return text.length <= width ? text : `${text.slice(0, width - more.length)}${more}`;
 }
 
 /** A number with thousands separated. */

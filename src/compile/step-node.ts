@@ -33,23 +33,23 @@ export function stepNode(runtime: Runtime, name: string, step: RuntimeStep) {
     // A newer message replaces the latest observation; else that stays the latest.
     const observation: Observation | null = values.message === null ? null : { kind: "message", text: values.message };
     const limit = reachedLimit(runtime.workflow, snapshot.execution);
-    if (limit) return write({ changes: {}, execution: fail(snapshot.execution, limit, FREE, observation) });
+    if (limit) return write({ changes: {}, execution: fail(snapshot.execution, limit, FREE, observation) }, values);
     if (step.workflow) {
       const child = step.workflow.name;
       const input = await guardUserCode(name, () => step.input?.(snapshot.state as never) ?? {});
-      return write(startChild(snapshot, { workflow: child, input: { ...input } }, observation));
+      return write(startChild(snapshot, { workflow: child, input: { ...input } }, observation), values);
     }
     const decided = step.run
       ? await runCode(runtime, name, step.run, snapshot, observation, config)
       : await askTheModel(runtime, step, snapshot, observation, lease, config);
-    if (!decided.ok) return write(refused(snapshot, decided.refusal, decided.cost, observation));
+    if (!decided.ok) return write(refused(snapshot, decided.refusal, decided.cost, observation), values);
     const number = snapshot.execution.decisions + 1;
     const applied = applyDecision(runtime.workflow, snapshot, decided.decision, {
       number,
       observation,
       cost: decided.cost,
     });
-    return write(applied.ok ? applied.update : refused(snapshot, applied.refusal, decided.cost, observation));
+    return write(applied.ok ? applied.update : refused(snapshot, applied.refusal, decided.cost, observation), values);
   };
 }
 
@@ -59,8 +59,9 @@ function namedSnapshot(runtime: Runtime, values: ChannelValues, lease: Lease): S
 }
 
 /** The node's return: the changed fields, the record, and the message taken. */
-function write(update: Update): Record<string, unknown> {
-  return { ...update.changes, message: null, execution: update.execution };
+function write(update: Update, values: ChannelValues): Record<string, unknown> {
+  const taken = values.message === null ? {} : { message: null };
+  return { ...update.changes, ...taken, execution: update.execution };
 }
 
 function refused(snapshot: Snapshot, refusal: Refusal, cost: DecisionCost, observation: Observation | null): Update {

@@ -183,8 +183,12 @@ function taskIdOf(configurable: Readonly<Record<string, unknown>> | undefined): 
     throw new WorkflowError("MISSING_TASK_ID", 'no task id: pass { configurable: { thread_id: "…" } }');
   }
   const taskId = String(id);
-  if (taskId.length > MAX_TASK_ID || taskId.includes("\0")) {
-    throw new WorkflowError("INVALID_TASK_ID", `a task id is a text of at most ${MAX_TASK_ID} characters without NUL`);
+  // oxlint-disable-next-line no-control-regex
+  if (taskId.length > MAX_TASK_ID || /[\u0000-\u001f\u007f]/.test(taskId)) {
+    throw new WorkflowError(
+      "INVALID_TASK_ID",
+      `a task id is a text of at most ${MAX_TASK_ID} characters without control characters`,
+    );
   }
   return taskId;
 }

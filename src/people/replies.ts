@@ -135,11 +135,17 @@ export function checkText(text: string): string {
       `the message has ${bytes} bytes, at most ${MAX_MESSAGE_BYTES} are taken; shorten it, or put it into a file and name the file`,
     );
   }
-  if (NOT_TEXT.test(text) || (text.match(/\ufffd/g)?.length ?? 0) > 2) {
+  if (NOT_TEXT.test(text) || isBroken(text)) {
     throw new WorkflowError(
       "INVALID_MESSAGE",
       "the message is not text: it holds control characters or broken UTF-8; send plain UTF-8 text",
     );
   }
   return text;
+}
+
+/** Bytes that are no UTF-8 arrive as U+FFFD; a few of them may be a copied flaw, more are junk. */
+function isBroken(text: string): boolean {
+  const broken = text.match(/\ufffd/g)?.length ?? 0;
+  return broken > 2 || (broken > 0 && text.replaceAll(/[\ufffd\s]/g, "") === "");
 }

@@ -1,3 +1,4 @@
+import { availableParallelism } from "node:os";
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
 
@@ -15,6 +16,6 @@ export default defineConfig({
     // Some tests start servers and processes of their own on this small machine.
     testTimeout: 60_000,
     hookTimeout: 60_000,
-    typecheck: { enabled: false },
+    maxWorkers: Math.max(2, availableParallelism()),
   },
 });

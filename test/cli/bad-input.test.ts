@@ -9,9 +9,12 @@ import {
   ownDatabase,
   projectFolder,
   rowsOf,
+  shareOneProcess,
   statecard,
   taskOf,
 } from "../support/cli.ts";
+
+shareOneProcess();
 
 /** Its one code step fails until there is a file "mended". */
 const FRAGILE = `

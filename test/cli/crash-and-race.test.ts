@@ -182,7 +182,7 @@ describe("processes at once", () => {
     });
     const history = await statecard(["history", "p-1", "--json"], { folder });
     const events = eventsOf(history);
-    expect(events.map((event) => event.kind)).toEqual(["started", "decision"]);
+    expect(events.map((event) => event.kind)).toEqual(["source", "started", "decision"]);
   });
 
   test("that start the same task with different words: the late one does not answer the question", async () => {

@@ -1,7 +1,17 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { errorOf, expectNoStackTrace, expectRefusal, projectFolder, statecard, taskOf } from "../support/cli.ts";
+import {
+  errorOf,
+  expectNoStackTrace,
+  expectRefusal,
+  projectFolder,
+  shareOneProcess,
+  statecard,
+  taskOf,
+} from "../support/cli.ts";
+
+shareOneProcess();
 
 const IMPORTS = `
 import { compile, defineWorkflow } from "statecard";

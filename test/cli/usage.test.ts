@@ -1,5 +1,7 @@
 import { describe, expect, test } from "vitest";
-import { errorOf, expectRefusal, jsonOf, ownDatabase, statecard } from "../support/cli.ts";
+import { errorOf, expectRefusal, jsonOf, ownDatabase, shareOneProcess, statecard } from "../support/cli.ts";
+
+shareOneProcess();
 
 const COMMANDS = ["run", "resume", "show", "history", "tasks", "preview", "graph"];
 

@@ -1,11 +1,11 @@
-import { spawn, spawnSync, type ChildProcess, type SpawnOptions } from "node:child_process";
+import { fork, spawn, spawnSync, type ChildProcess, type SpawnOptions } from "node:child_process";
 import { existsSync } from "node:fs";
 import { chmod, mkdir, mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { expect, onTestFinished, vi } from "vitest";
+import { afterAll, beforeAll, expect, onTestFinished, vi } from "vitest";
 
 /** The project's root: where `statecard run ticket` finds the ticket graph. */
 export const PROJECT = fileURLToPath(new URL("../..", import.meta.url));
@@ -43,7 +43,51 @@ export interface RunningCommand {
 
 /** Runs `statecard` and waits for its end. */
 export function statecard(args: readonly string[], options: CommandOptions = {}): Promise<CommandResult> {
-  return startStatecard(args, options).result;
+  const needsOwnProcess = options.input !== undefined || options.uid !== undefined;
+  return host && !needsOwnProcess ? host.run(args, options) : startStatecard(args, options).result;
+}
+
+let host: CommandHost | null = null;
+
+/** Lets the commands of a test file share one process, where starting it is not what is tested. */
+export function shareOneProcess(): void {
+  beforeAll(async () => {
+    host = new CommandHost();
+    await host.ready;
+  });
+  afterAll(() => host?.stop());
+}
+
+/** A process that runs one command after the other. */
+class CommandHost {
+  readonly ready: Promise<void>;
+  private readonly child = fork(join(PROJECT, "test/support/command-host.mjs"), { stdio: "ignore" });
+  private turn: Promise<unknown>;
+
+  constructor() {
+    this.ready = this.next().then(() => {});
+    this.turn = this.ready;
+  }
+
+  run(args: readonly string[], options: CommandOptions): Promise<CommandResult> {
+    const result = this.turn.then(() => {
+      this.child.send({ args, folder: options.folder ?? PROJECT, environment: cleanEnvironment(options.environment) });
+      return this.next() as Promise<CommandResult>;
+    });
+    this.turn = result.catch(() => {});
+    return result;
+  }
+
+  stop(): void {
+    this.child.kill();
+  }
+
+  private next(): Promise<unknown> {
+    return new Promise((resolve, reject) => {
+      this.child.once("message", resolve);
+      this.child.once("exit", () => reject(new Error("the command ended the process that it shares")));
+    });
+  }
 }
 
 /** Starts `statecard` without waiting. */

@@ -102,7 +102,7 @@ const fieldPlan = (name: string): fc.Arbitrary<FieldPlan> =>
     .record({
       kind: fc.constantFrom<FieldKind>("text", "choice", "count", "flag", "list", "list", "record", "record", "object"),
       rule: fc.constantFrom("none", "once", "append", "append", "clearable", "runtime"),
-      maxBytes: fc.option(fc.constantFrom(60, 400, 4000), { freq: 3 }),
+      maxBytes: fc.option(fc.constantFrom(150, 400, 4000), { freq: 3 }),
     })
     .map(({ kind, rule, maxBytes }) => ({
       name,
@@ -118,7 +118,7 @@ const fieldPlan = (name: string): fc.Arbitrary<FieldPlan> =>
 export function workflowPlans(): fc.Arbitrary<WorkflowPlan> {
   const names = fc.record({
     fields: fc.shuffledSubarray(FIELD_NAMES, { minLength: 2, maxLength: 6 }),
-    steps: fc.shuffledSubarray(STEP_NAMES, { minLength: 2, maxLength: 6 }),
+    steps: fc.shuffledSubarray(STEP_NAMES, { minLength: 3, maxLength: 6 }),
     finals: fc.integer({ min: 1, max: 2 }),
   });
   return names.chain(({ fields, steps, finals }) => {
@@ -130,7 +130,7 @@ export function workflowPlans(): fc.Arbitrary<WorkflowPlan> {
         endRequires: fc.array(fc.subarray(fields, { maxLength: 1 }), { minLength: 2, maxLength: 2 }),
         input: fc.subarray(fields),
         exclusive: fc.option(fc.shuffledSubarray(fields, { minLength: 2, maxLength: 2 })),
-        maxDecisions: fc.constantFrom(7, 40, 150, 150, 400),
+        maxDecisions: fc.constantFrom(7, 60, 400, 400, 400, 1000, 1000, 1000),
       })
       .map((drawn): WorkflowPlan => {
         const final = ends.map((name, index): StepPlan => ({
@@ -161,6 +161,7 @@ function stepPlan(
   fields: readonly string[],
 ): fc.Arbitrary<StepPlan> {
   const onward = steps[index + 1] ?? ends[0] ?? "done";
+  const first = steps[0] ?? name;
   const others = [...steps, ...ends].filter((other) => other !== onward);
   return fc
     .record({
@@ -168,30 +169,34 @@ function stepPlan(
       writes: fc.subarray([...fields], { minLength: 1 }),
       declared: fc.boolean(),
       requires: fc.subarray([...fields], { maxLength: 2 }),
-      loops: fc.boolean(),
-      more: fc.subarray(others, { maxLength: 3 }),
+      loops: fc.integer({ min: 0, max: 19 }),
+      more: fc.subarray(others, { maxLength: Math.min(3, others.length) }),
       guards: fc.array(fc.option(guardPlan(fields), { freq: 2 }), { minLength: 5, maxLength: 5 }),
-      maxDecisions: fc.option(fc.constantFrom(1, 3, 60, 300), { freq: 3 }),
+      maxDecisions: fc.option(fc.constantFrom(2, 60, 300, 300, 1000, 1000, 1000, 1000), { freq: 8 }),
     })
     .map((drawn) => {
-      const targets = [onward, ...new Set([...(drawn.loops ? [name] : []), ...drawn.more])];
+      // An open way back to the first step, which requires nothing, keeps most tasks going for long.
+      const back = drawn.loops > 0 && onward !== first ? [first] : [];
+      const targets = [onward, ...new Set([...back, ...drawn.more])];
       return {
         name,
         by: drawn.by,
         writes: drawn.by === "code" && !drawn.declared ? null : drawn.writes,
         requires: index === 0 ? [] : drawn.requires,
-        to: targets.map((step, at) => ({ step, guard: drawn.guards[at] ?? null })),
+        to: targets.map((step, at) => ({ step, guard: back.includes(step) ? null : (drawn.guards[at] ?? null) })),
         maxDecisions: drawn.maxDecisions,
       };
     });
 }
 
-/** Mends what defineWorkflow would refuse: runtime-only fields in model steps, and fields that nobody writes. */
+/** Mends what defineWorkflow would refuse: runtime-only fields in model steps, fields that nobody writes, unused ends. */
 function sound(plan: WorkflowPlan): WorkflowPlan {
   const codeWrites = plan.steps.some((step) => step.by === "code" && step.writes === null);
   const fields = plan.fields.map((one) => ({ ...one, runtimeOnly: one.runtimeOnly && codeWrites }));
   const runtimeOnly = new Set(fields.filter((one) => one.runtimeOnly).map((one) => one.name));
-  const steps = plan.steps.map((step) =>
+  const reached = new Set(plan.steps.flatMap((step) => step.to.map((move) => move.step)));
+  const used = plan.steps.filter((step) => step.by !== "nobody" || reached.has(step.name));
+  const steps = used.map((step) =>
     step.by === "model" ? { ...step, writes: (step.writes ?? []).filter((name) => !runtimeOnly.has(name)) } : step,
   );
   const written = new Set(
@@ -223,7 +228,7 @@ function fieldOf(plan: FieldPlan): Field<unknown> {
 /** What the steps of a random workflow are carried out by. */
 export interface Bodies {
   readonly modelOf: (step: StepPlan) => BaseChatModel;
-  readonly runOf: (step: StepPlan) => () => Promise<object>;
+  readonly runOf: (step: StepPlan) => (state: Readonly<Record<string, unknown>>) => Promise<object>;
 }
 
 /** Declares the workflow of a plan. */
@@ -291,9 +296,9 @@ export function hostileValue(random: Random): unknown {
     () => -1,
     () => 1e308,
     () => "P9",
-    () => "y".repeat(random.pick([201, 5000, 70_000])),
+    () => "y".repeat(random.pick([201, 201, 5000, 70_000])),
     () => [1, null, {}],
-    () => ["z".repeat(20_000)],
+    () => ["z".repeat(random.pick([21, 20_000]))],
     () => ({ lc: 2, type: "undefined" }),
     () => ({ k: { lc: 2, type: "constructor", id: ["Map"], method: null, args: [[["a", 1]]] } }),
     () => ({
@@ -322,13 +327,39 @@ export interface Made {
   readonly text: string;
 }
 
-const NOWHERE = ["act", "__start__", "__end__", "__input__", "nowhere", "constructor", "__proto__", "toString", "x".repeat(9000)];
-const NOT_A_DECISION = ["[]", "5", '"done"', "null", "", "{}", "I am done.", '{"next": {"to": "done"}}', '{"patch": [1]}'];
+const NOWHERE = [
+  "act",
+  "__start__",
+  "__end__",
+  "__input__",
+  "nowhere",
+  "constructor",
+  "__proto__",
+  "toString",
+  "x".repeat(9000),
+];
+const NOT_A_DECISION = [
+  "[]",
+  "5",
+  '"done"',
+  "null",
+  "",
+  "{}",
+  "I am done.",
+  '{"next": {"to": "done"}}',
+  '{"patch": [1]}',
+];
 
-/** One answer of a model that is honest about two times in three. `known` has the fields that have a value. */
-export function makeDecision(plan: WorkflowPlan, step: StepPlan, known: ReadonlySet<string>, random: Random): Made {
+/** One answer. `known` has the fields that have a value; `honesty` is how probable an honest one is. */
+export function makeDecision(
+  plan: WorkflowPlan,
+  step: StepPlan,
+  known: ReadonlySet<string>,
+  random: Random,
+  honesty: number,
+): Made {
   const honest = honestDecision(plan, step, known, random);
-  if (random.chance(0.66)) return { kind: "honest", text: JSON.stringify(honest) };
+  if (random.chance(honesty)) return { kind: "honest", text: JSON.stringify(honest) };
   const names = plan.fields.map((one) => one.name);
   const anywhere = [...plan.steps.map((other) => other.name), ...NOWHERE];
   const attacks: Readonly<Record<string, () => unknown>> = {
@@ -342,8 +373,14 @@ export function makeDecision(plan: WorkflowPlan, step: StepPlan, known: Readonly
       patch: Object.fromEntries(plan.fields.map((one) => [one.name, fittingValue(one, random)])),
     }),
     nulls: () => ({ ...honest, patch: Object.fromEntries(names.map((name) => [name, null])), clear: null, ask: null }),
-    wrongTypes: () => ({ ...honest, patch: Object.fromEntries(random.some(names, 0.5).map((name) => [name, hostileValue(random)])) }),
-    oneWrongType: () => ({ ...honest, patch: { [random.pick(step.writes?.length ? step.writes : names)]: hostileValue(random) } }),
+    wrongTypes: () => ({
+      ...honest,
+      patch: Object.fromEntries(random.some(names, 0.5).map((name) => [name, hostileValue(random)])),
+    }),
+    oneWrongType: () => ({
+      ...honest,
+      patch: { [random.pick(step.writes?.length ? step.writes : names)]: hostileValue(random) },
+    }),
     clear: () => ({ ...honest, patch: null, clear: random.some([...names, "execution", "__proto__"], 0.4) }),
     setAndClear: () => ({ ...honest, clear: Object.keys(honest.patch ?? {}) }),
     askAndReply: () => ({ ...honest, ask: "a?", reply: "b" }),
@@ -354,10 +391,14 @@ export function makeDecision(plan: WorkflowPlan, step: StepPlan, known: Readonly
       patch: { execution: { step: "done", status: "completed", revision: 99 }, message: "x", branch: "done" },
     }),
     extraKeys: () => ({ ...honest, goto: "done", update: {}, lg_name: "Command", execution: { step: "done" } }),
-    hugeText: () => ({ ...honest, because: "b".repeat(50_000), ask: "q".repeat(30_000) }),
+    hugeText: () => ({ ...honest, because: "b".repeat(4000), ask: "q".repeat(4000) }),
   };
   const raw: Readonly<Record<string, () => string>> = {
-    prototypeKeys: () => JSON.stringify(honest).replace(/^\{/, '{"__proto__": {"next": "done"}, "patch": {"__proto__": {"x": 1}, "constructor": 1}, '),
+    prototypeKeys: () =>
+      JSON.stringify(honest).replace(
+        /^\{/,
+        '{"__proto__": {"next": "done"}, "patch": {"__proto__": {"x": 1}, "constructor": 1}, ',
+      ),
     broken: () => {
       const text = JSON.stringify({ ...honest, because: "cut off" });
       return text.slice(0, random.below(text.length));
@@ -380,17 +421,28 @@ interface Honest {
 
 function honestDecision(plan: WorkflowPlan, step: StepPlan, known: ReadonlySet<string>, random: Random): Honest {
   const writable = plan.fields.filter((one) => step.writes === null || step.writes.includes(one.name));
-  const avoided = new Set(plan.exclusive?.some((name) => known.has(name)) ? plan.exclusive.filter((name) => !known.has(name)) : []);
-  const written = writable.filter((one) => random.chance(0.5) && !avoided.has(one.name) && !(one.writeOnce && known.has(one.name)));
+  const avoided = new Set(
+    plan.exclusive?.some((name) => known.has(name)) ? plan.exclusive.filter((name) => !known.has(name)) : [],
+  );
+  const written = writable.filter((one) => {
+    if (avoided.has(one.name) || (one.writeOnce && known.has(one.name))) return false;
+    // A list that only grows would soon be full.
+    return random.chance(one.appendOnly && known.has(one.name) ? 0.05 : 0.5);
+  });
   const patch = Object.fromEntries(written.map((one) => [one.name, fittingValue(one, random)]));
   if (plan.exclusive?.every((name) => name in patch)) delete patch[plan.exclusive[0]];
   const has = new Set([...known, ...Object.keys(patch)]);
   const ends = new Set(plan.steps.filter((other) => other.by === "nobody").map((other) => other.name));
-  const open = step.to.filter((move) => requiresOf(plan, move.step).every((name) => has.has(name)));
+  const open = step.to.filter(
+    ({ step: target, guard }) =>
+      requiresOf(plan, target).every((name) => has.has(name)) &&
+      (!guard || has.has(guard.field) === (guard.kind !== "unknown")),
+  );
   const onward = open.filter((move) => !ends.has(move.step));
-  const target = onward.length > 0 && random.chance(0.95) ? random.pick(onward) : random.pick(open.length > 0 ? open : step.to);
+  const target =
+    onward.length > 0 && random.chance(0.98) ? random.pick(onward) : random.pick(open.length > 0 ? open : step.to);
   const base = { because: "it fits", ...(written.length > 0 ? { patch } : {}) };
-  if (random.chance(0.12)) return { ...base, ask: `What about ${random.pick(plan.fields).name}?` };
+  if (random.chance(0.04)) return { ...base, ask: `What about ${random.pick(plan.fields).name}?` };
   return { ...base, next: target.step, ...(random.chance(0.1) ? { reply: "I am on it." } : {}) };
 }
 
@@ -399,7 +451,7 @@ const requiresOf = (plan: WorkflowPlan, name: string): readonly string[] =>
 
 /** What a step may say according to the definition, and whether it did: nothing of the runtime is asked. */
 export function decisionChecker(plan: WorkflowPlan, step: StepPlan): (text: string) => boolean {
-  const writable = plan.fields.filter((one) => step.writes?.includes(one.name));
+  const writable = plan.fields.filter((one) => step.writes === null || step.writes.includes(one.name));
   const clearable = writable.filter((one) => one.clearable).map((one) => one.name);
   const text = z.string().max(10_000).nullish();
   const schema = z.strictObject({
@@ -421,5 +473,7 @@ export function decisionChecker(plan: WorkflowPlan, step: StepPlan): (text: stri
 
 function patchSchema(plan: FieldPlan): z.ZodType {
   if (plan.kind !== "object") return schemaOf(plan).nullish();
-  return z.strictObject({ a: z.string().nullish(), b: z.strictObject({ c: z.number().nullish() }).nullish() }).nullish();
+  return z
+    .strictObject({ a: z.string().nullish(), b: z.strictObject({ c: z.number().nullish() }).nullish() })
+    .nullish();
 }

@@ -7,9 +7,13 @@ if (!report) {
   console.log("0 passed, 1 failed, 0 skipped");
   process.exit(1);
 }
-const tests = report.testResults.flatMap((result) => result.assertionResults.map((each) => ({ ...each, file: result.name })));
+const tests = report.testResults.flatMap((result) =>
+  result.assertionResults.map((each) => ({ ...each, file: result.name })),
+);
 const count = (...states) => tests.filter((each) => states.includes(each.status)).length;
-const brokenFiles = report.testResults.filter((result) => result.status === "failed" && result.assertionResults.length === 0).length;
+const brokenFiles = report.testResults.filter(
+  (result) => result.status === "failed" && result.assertionResults.length === 0,
+).length;
 const skipped = tests.filter((each) => ["pending", "skipped", "todo", "disabled"].includes(each.status));
 for (const each of skipped) console.log(`skipped: ${each.fullName}`);
 const failed = count("failed") + brokenFiles;

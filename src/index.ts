@@ -12,7 +12,7 @@ export type {
 } from "./workflow/define.ts";
 export type { Fault } from "./workflow/validate.ts";
 export { field } from "./state/fields.ts";
-export type { Field, Fields, PatchOf, StateOf } from "./state/fields.ts";
+export type { Field, Fields, Frozen, Patch, PatchOf, StateOf } from "./state/fields.ts";
 export type { CrossFieldCheck, Refusal } from "./state/patch.ts";
 
 // Run

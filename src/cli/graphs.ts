@@ -10,13 +10,13 @@ import { isPlainObject, shorten } from "../internal/json.ts";
 const CONFIG = "langgraph.json";
 
 /** A graph as a command names it: an id of langgraph.json, or a file with an optional export. */
-export interface GraphSource {
+interface GraphSource {
   readonly file: string;
   readonly exportName: string | null;
 }
 
 /** The graphs that langgraph.json in the current folder declares, by id. */
-export function declaredGraphs(): Readonly<Record<string, GraphSource>> {
+function declaredGraphs(): Readonly<Record<string, GraphSource>> {
   if (!existsSync(CONFIG)) return {};
   let config: unknown;
   try {

@@ -60,7 +60,7 @@ async function snapshotsByRevision(
 }
 
 /** The prompt of a task's next decision, as the runtime renders it. Pure. */
-export function viewUnder(
+function viewUnder(
   options: ViewOptions,
   workflow: AnyWorkflow,
   snapshot: Snapshot,

@@ -109,7 +109,7 @@ function readAnswer(reply: unknown): Answer {
   );
 }
 
-export const MAX_MESSAGE_BYTES = 65_536;
+const MAX_MESSAGE_BYTES = 65_536;
 
 // Control characters other than tab, line feed and carriage return, and halves of surrogate pairs.
 const NOT_TEXT =

@@ -1,7 +1,7 @@
 import { z } from "zod";
 
 /** What came back last: the user's message, an answer to a question, or a child workflow's end. */
-export const observationSchema = z.discriminatedUnion("kind", [
+const observationSchema = z.discriminatedUnion("kind", [
   z.object({ kind: z.literal("message"), text: z.string() }),
   z.object({ kind: z.literal("answer"), question: z.string(), text: z.string() }),
   z.object({ kind: z.literal("workflow"), workflow: z.string(), status: z.string() }),
@@ -9,7 +9,7 @@ export const observationSchema = z.discriminatedUnion("kind", [
 export type Observation = z.infer<typeof observationSchema>;
 
 /** Model cost of one decision or of a whole task. Tokens as the provider reports them; 0 where it does not. */
-export const usageSchema = z.object({
+const usageSchema = z.object({
   calls: z.number(),
   inputTokens: z.number(),
   cachedTokens: z.number(),
@@ -50,7 +50,7 @@ const lastUpdateSchema = z.object({
 export type LastUpdate = z.infer<typeof lastUpdateSchema>;
 
 /** An action that was decided and recorded and has not been committed yet. */
-export const pendingSchema = z.discriminatedUnion("kind", [
+const pendingSchema = z.discriminatedUnion("kind", [
   z.object({ kind: z.literal("question"), decision: z.number(), question: z.string() }),
   z.object({
     kind: z.literal("workflow"),
@@ -61,7 +61,7 @@ export const pendingSchema = z.discriminatedUnion("kind", [
 ]);
 export type Pending = z.infer<typeof pendingSchema>;
 
-export const TASK_STATUSES = ["created", "running", "waiting_user", "completed", "failed"] as const;
+const TASK_STATUSES = ["created", "running", "waiting_user", "completed", "failed"] as const;
 export type TaskStatus = (typeof TASK_STATUSES)[number];
 
 const taskErrorSchema = z.object({ code: z.string(), message: z.string(), step: z.string() });

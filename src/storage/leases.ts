@@ -14,7 +14,7 @@ interface LeaseRow {
 }
 
 /** How long a lease holds without being renewed; the runtime renews every 10 seconds. */
-export const LEASE_MS = 30_000;
+const LEASE_MS = 30_000;
 
 /** Leases with fencing tokens: one owner a task; whoever lost it can write nothing any more. */
 export class Leases {

@@ -4,7 +4,7 @@ const LOOK_ALIKE = new RegExp(String.raw`<(?=[\s/]*(?:${TAGS.join("|")})\b)`, "g
 
 /** Makes text from outside safe to put between tags: look-alikes of the view's own tags are escaped. */
 export function escapeTags(text: string): string {
-  return text.replace(LOOK_ALIKE, "&lt;");
+  return text.includes("<") ? text.replace(LOOK_ALIKE, "&lt;") : text;
 }
 
 /** A block of a view between tags of its own. */

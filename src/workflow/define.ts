@@ -118,8 +118,8 @@ export interface RuntimeStep extends Omit<Step, "run" | "to" | "output" | "input
   readonly output?: (child: ChildResult) => unknown;
 }
 
-export const DEFAULT_TASK_DECISIONS = 100;
-export const DEFAULT_STEP_DECISIONS = 25;
+const DEFAULT_TASK_DECISIONS = 100;
+const DEFAULT_STEP_DECISIONS = 25;
 
 /**
  * Declares a workflow: typed state, steps, and which may follow which. Wrong step and field names

@@ -34,7 +34,7 @@ export function sqliteStore(file?: string, options: SqliteOptions = {}): SqlStor
 }
 
 /** The SQL port on better-sqlite3. One connection; transactions of one process take turns on it. */
-export class SqliteDatabase implements DatabasePort {
+class SqliteDatabase implements DatabasePort {
   private readonly file: string;
   private readonly options: SqliteOptions;
   private connection: Connection | null = null;

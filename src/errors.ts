@@ -23,6 +23,7 @@ const STATUS = {
   // the task is not in the right situation
   UNKNOWN_TASK: 404,
   UNKNOWN_REQUEST: 404,
+  UNKNOWN_CHECKPOINT: 404,
   TASK_BUSY: 409,
   TASK_STARTED: 409,
   TASK_WAITING: 409,

@@ -7,13 +7,14 @@ import type { AnyWorkflow } from "../workflow/define.ts";
  * Checks one update of LangGraph's `updateState`: declared fields only, legal values, nothing that
  * belongs to the runtime. Pure.
  *
+ * @returns the values after it.
  * @throws ILLEGAL_STATE or INVALID_UPDATE, naming the field.
  */
 export function checkEdit(
   workflow: AnyWorkflow,
   base: Readonly<Record<string, unknown>>,
   update: { values?: unknown; asNode?: string },
-): void {
+): Record<string, unknown> {
   const { values, asNode } = update;
   if (asNode !== undefined && !Object.hasOwn(workflow.steps, asNode) && asNode !== "act") {
     throw new WorkflowError(
@@ -57,4 +58,5 @@ export function checkEdit(
     const reason = check(state);
     if (reason) throw new WorkflowError("INVALID_UPDATE", `rule "${rule}": ${reason}`);
   }
+  return { ...base, ...values };
 }

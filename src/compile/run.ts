@@ -15,6 +15,7 @@ const ATTEMPTS_AT_LEASE = 400;
 /** The part of LangGraph's options that the runtime reads. */
 export interface RunOptions {
   readonly configurable?: Readonly<Record<string, unknown>>;
+  readonly signal?: AbortSignal;
 }
 
 /** Takes the lease; an answerer waits a moment for an owner that is just pausing. */
@@ -58,9 +59,17 @@ export async function* runTask(task: RunTask): AsyncGenerator<unknown> {
     answered = true;
   }
   const options = await admitAddress(task, input, answered);
+  if ((await store.head(taskId)) === null) {
+    // What can start nothing leaves no trace, not even a lease.
+    admitInput(runtime.workflow, input, { taskId, head: null, open: [], startedWithThis: false });
+  }
   const lease = await hold(runtime, taskId, answered);
   const renewal = setInterval(() => void store.renew(lease).catch(() => {}), RENEW_EVERY_MS);
   renewal.unref();
+  // Whoever aborts may never ask this generator for more, so it cannot wait for its end. What the
+  // aborted run still does is fenced: without the lease it can commit nothing.
+  const letGo = () => void store.release(lease).catch(() => {});
+  task.options.signal?.addEventListener("abort", letGo, { once: true });
   try {
     const admitted = await admitUnderLease(runtime, taskId, input, lease, task);
     await noteFork(task, options, lease);
@@ -73,6 +82,7 @@ export async function* runTask(task: RunTask): AsyncGenerator<unknown> {
     throw isWorkflowError(error) ? error.addDetails({ taskId }) : error;
   } finally {
     clearInterval(renewal);
+    task.options.signal?.removeEventListener("abort", letGo);
     await store.release(lease);
   }
 }
@@ -119,7 +129,8 @@ async function admitAddress(task: RunTask, input: unknown, answered: boolean): P
   if (typeof address !== "string") return task.options;
   const { store } = task.runtime;
   const head = await store.head(task.taskId);
-  if (!head || head.checkpointId === address) return task.options;
+  if (head?.checkpointId === address) return task.options;
+  await requireCheckpoint(task.runtime, task.taskId, address);
   // The LangGraph server leaves a fork's checkpoint id in the thread's config for ever.
   const leftOver = configurable?.assistant_id !== undefined && (await store.lastFork(task.taskId)) === address;
   if (leftOver || answered) {
@@ -133,6 +144,14 @@ async function admitAddress(task: RunTask, input: unknown, answered: boolean): P
     );
   }
   return task.options;
+}
+
+/** @throws UNKNOWN_CHECKPOINT: LangGraph itself would start the task anew. */
+export async function requireCheckpoint({ store }: Runtime, taskId: string, id: string): Promise<void> {
+  const configurable = { thread_id: taskId, checkpoint_ns: "", checkpoint_id: id };
+  if (await store.checkpointer.getTuple({ configurable })) return;
+  const message = `task ${taskId} has no checkpoint ${id}, or it has been pruned; read its history to see which there are`;
+  throw new WorkflowError("UNKNOWN_CHECKPOINT", message, { details: { taskId, checkpointId: id } });
 }
 
 async function noteFork(task: RunTask, options: RunOptions, lease: Lease): Promise<void> {

@@ -1,7 +1,8 @@
 import { isGraphBubbleUp, type LangGraphRunnableConfig } from "@langchain/langgraph";
 import { decide } from "../decision/decide.ts";
+import { shapeDecision } from "../decision/parse.ts";
 import { isWorkflowError, WorkflowError } from "../errors.ts";
-import { isPlainObject, shorten } from "../internal/json.ts";
+import { frozenCopy, isPlainObject, shorten } from "../internal/json.ts";
 import { redact } from "../internal/redact.ts";
 import { NO_USAGE, type Execution, type Observation, type Usage } from "../state/execution.ts";
 import type { Refusal } from "../state/patch.ts";
@@ -91,32 +92,22 @@ async function runCode(
       taskId: execution.taskId,
       step: name,
       revision: execution.revision,
-      observation: observation ?? execution.observation,
+      observation: frozenCopy(observation ?? execution.observation),
       clients: runtime.clients,
       clock: runtime.clock,
       signal: config.signal,
       config,
     }),
   );
-  if (!isPlainObject(result ?? {})) {
+  const shaped = isPlainObject(result ?? {}) ? shapeDecision(result ?? {}) : null;
+  if (!shaped?.ok) {
+    const returned = shaped ? shaped.refusal.reason : `it returned ${shorten(String(result), 60)}`;
     throw new WorkflowError(
       "STEP_FAILED",
-      `step ${name} returned ${shorten(String(result), 60)}; return plain data: {patch, next, ask, reply}`,
+      `step ${name}: ${returned}; return plain data: {patch, clear, next, ask, reply, because}`,
     );
   }
-  const { patch, clear, next, ask, reply, because } = (result ?? {}) as Decision;
-  return {
-    ok: true,
-    decision: {
-      patch: patch ?? null,
-      clear: clear ?? null,
-      next: next ?? null,
-      ask: ask ?? null,
-      reply: reply ?? null,
-      because: because ?? null,
-    },
-    cost: FREE,
-  };
+  return { ok: true, decision: shaped.decision, cost: FREE };
 }
 
 /** Runs a user's function; whatever it throws says in which step it was. */

@@ -11,7 +11,7 @@ import { checkEdit } from "./admit-edit.ts";
 import { unknownTask } from "./admit-input.ts";
 import { drawTable } from "./drawing.ts";
 import { runNested } from "./nested.ts";
-import { runTask, type RunOptions } from "./run.ts";
+import { requireCheckpoint, runTask, type RunOptions } from "./run.ts";
 import { OWN_TASK, STREAM_REPLIES, type Runtime } from "./runtime.ts";
 import { LEASE_TOKEN, LOADED, type Lease } from "./store.ts";
 
@@ -51,7 +51,13 @@ export class WorkflowGraph<F extends Fields = Fields, I extends keyof F & string
   declare readonly runtime: Runtime;
 
   constructor(parts: WorkflowGraphParts) {
-    super(parts as never);
+    // Whatever a caller binds by withConfig, every run is durable step by step.
+    const {
+      checkpointDuring: _during,
+      durability: _durability,
+      ...config
+    } = (parts as { config?: StreamOptions }).config ?? {};
+    super({ ...parts, config } as never);
     Object.defineProperty(this, "runtime", { value: parts.runtime, enumerable: true });
     const { checkpointer } = parts.runtime.store;
     // The LangGraph server replaces every graph's checkpointer by its own; tasks live in our store.
@@ -132,12 +138,15 @@ export class WorkflowGraph<F extends Fields = Fields, I extends keyof F & string
     if (!head) throw unknownTask(taskId);
     const lease = await store.acquire(taskId);
     try {
+      // An edit looks at no answers: whoever answers meanwhile has to wait and wake the task.
+      await store.closing(lease, []);
       const address: unknown = config.configurable?.checkpoint_id;
-      const base = await super.getState({ configurable: { ...config.configurable, thread_id: taskId } });
-      for (const { updates } of steps) {
-        for (const update of updates) checkEdit(workflow, base.values as Record<string, unknown>, update);
-      }
-      if (typeof address === "string" && address !== head.checkpointId) await store.fork(lease, address);
+      const isFork = typeof address === "string" && address !== head.checkpointId;
+      if (isFork) await requireCheckpoint(this.runtime, taskId, address);
+      let base = (await super.getState({ configurable: { ...config.configurable, thread_id: taskId } }))
+        .values as Record<string, unknown>;
+      for (const update of steps.flatMap(({ updates }) => updates)) base = checkEdit(workflow, base, update);
+      if (isFork) await store.fork(lease, address);
       const updated = await super.bulkUpdateState(
         { ...config, configurable: { ...config.configurable, [LEASE_TOKEN]: lease.token } },
         steps,

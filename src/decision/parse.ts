@@ -32,7 +32,12 @@ export function parseDecision(raw: string): Parsed {
   if (raw.trim() === "") return refuse("the answer was empty; answer with one JSON object");
   const value = readObject(raw);
   if (!value.ok) return value;
-  const parsed = decisionShape.safeParse(value.object);
+  return shapeDecision(value.object);
+}
+
+/** Checks the shape of a decision that is an object already: a model's, or what a code step returned. Pure. */
+export function shapeDecision(value: unknown): Parsed {
+  const parsed = decisionShape.safeParse(value);
   if (!parsed.success) {
     const issues = parsed.error.issues.map((issue) => [issue.path.join("."), issue.message].filter(Boolean).join(": "));
     return refuse(`the answer has the wrong shape: ${shorten(issues.join("; "), 300)}`);

@@ -52,6 +52,9 @@ export function jsonBytes(value: unknown): number {
 /** The deepest nesting of a value; real states are far below, and recursion has an end. */
 const MAX_DEPTH = 64;
 
+/** Keys that LangGraph's serializer, or a plain assignment, would turn into something else. */
+const REVIVED = ["lc", "lg_name", "__proto__"];
+
 /** Says what in a value would not survive as JSON; null where all of it does. */
 export function notJson(value: unknown, depth = 0): string | null {
   if (value === null || typeof value === "string" || typeof value === "boolean") return null;
@@ -59,6 +62,7 @@ export function notJson(value: unknown, depth = 0): string | null {
   if (value === undefined) return depth > 0 ? null : "it is undefined";
   if (typeof value !== "object") return `it holds a ${typeof value}`;
   if (!Array.isArray(value) && !isPlainObject(value)) return `it holds a ${value.constructor.name}`;
+  if (REVIVED.some((key) => Object.hasOwn(value, key))) return `it holds one of the keys ${REVIVED.join(", ")}`;
   if (depth >= MAX_DEPTH) return `it is nested more than ${MAX_DEPTH} levels deep`;
   const items: readonly unknown[] = Array.isArray(value) ? value : Object.values(value);
   for (const item of items) {

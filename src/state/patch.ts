@@ -1,4 +1,4 @@
-import { isPlainObject, jsonEqual, notJson, shorten } from "../internal/json.ts";
+import { frozenCopy, isPlainObject, jsonEqual, notJson, shorten } from "../internal/json.ts";
 import { WorkflowError, type ErrorCode } from "../errors.ts";
 import type { Field, FieldCheck, Fields, State } from "./fields.ts";
 
@@ -77,7 +77,7 @@ export function applyPatch(
 /** Asks a user's rule; where it throws, the error says which. */
 function askCheck(rule: string, check: CrossFieldCheck, state: State): ReturnType<CrossFieldCheck> {
   try {
-    return check(state);
+    return check(frozenCopy(state));
   } catch (error) {
     const said = shorten(error instanceof Error ? error.message : String(error));
     throw new WorkflowError("STEP_FAILED", `rule "${rule}" threw: ${said}`, { cause: error });

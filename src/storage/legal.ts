@@ -1,10 +1,10 @@
 import { WorkflowError } from "../errors.ts";
 import { jsonEqual } from "../internal/json.ts";
 import type { Execution } from "../state/execution.ts";
+import { pickState } from "../state/fields.ts";
 import { retry } from "../workflow/advance.ts";
 import type { AnyWorkflow } from "../workflow/define.ts";
-import { ACT, dueNode, END_OF_TASK } from "../workflow/next-step.ts";
-import { targets } from "../workflow/validate.ts";
+import { ACT, dueNode, END_OF_TASK, nextStep } from "../workflow/next-step.ts";
 
 /** A checkpoint about to be written: where it came from, and what it holds. */
 export interface Proposed {
@@ -34,8 +34,9 @@ export function checkLegal(workflow: AnyWorkflow, proposed: Proposed): void {
   if (!from) {
     if (execution.step !== workflow.initial || execution.revision !== 0) refuse(`a task starts at ${workflow.initial}`);
   } else {
-    checkMove(workflow, from, execution, source, refuse);
+    checkMove(workflow, from, execution, proposed, refuse);
   }
+  checkState(workflow, proposed.values, refuse);
   if (source === "input") {
     if (from) refuse("a task gets its input once");
     return;
@@ -47,7 +48,7 @@ function checkMove(
   workflow: AnyWorkflow,
   from: Execution,
   execution: Execution,
-  source: string,
+  { source, values }: Proposed,
   refuse: (why: string) => never,
 ): void {
   if (source === "update" || source === "fork" || source === "input") {
@@ -61,14 +62,28 @@ function checkMove(
   }
   if (execution.revision !== from.revision + 1)
     refuse(`the revision went from ${from.revision} to ${execution.revision}`);
-  if (execution.step !== from.step && !targets(workflow.steps[from.step]).includes(execution.step)) {
-    throw new WorkflowError(
-      "ILLEGAL_TRANSITION",
-      `${from.step} cannot be followed by ${execution.step} in workflow "${workflow.name}"`,
-      {
-        details: { from: from.step, to: execution.step, source },
-      },
-    );
+  if (execution.step === from.step) return;
+  const moved = nextStep(workflow, from.step, pickState(workflow.state, values), execution.step);
+  if (moved.ok) return;
+  throw new WorkflowError("ILLEGAL_TRANSITION", `workflow "${workflow.name}": ${moved.refusal.reason}`, {
+    details: { from: from.step, to: execution.step, source },
+  });
+}
+
+/** The state that would be stored satisfies its schema and the rules over several fields. */
+function checkState(
+  workflow: AnyWorkflow,
+  values: Readonly<Record<string, unknown>>,
+  refuse: (why: string) => never,
+): void {
+  const state = pickState(workflow.state, values);
+  for (const [name, field] of Object.entries(workflow.state)) {
+    if (state[name] !== null && !field.schema.safeParse(state[name]).success)
+      refuse(`"${name}" does not fit its schema`);
+  }
+  for (const [rule, check] of Object.entries(workflow.checks)) {
+    const reason = check(state);
+    if (reason) refuse(`rule "${rule}": ${reason}`);
   }
 }
 

@@ -38,11 +38,12 @@ class SqliteDatabase implements DatabasePort {
   private readonly file: string;
   private readonly options: SqliteOptions;
   private connection: Connection | null = null;
-  private turn: Promise<unknown> = Promise.resolve();
+  private readonly queue: Queue;
 
   constructor(file: string, options: SqliteOptions = {}) {
     this.file = file;
     this.options = options;
+    this.queue = queueOf(file);
   }
 
   all<Row>(statement: string, ...parameters: SqlValue[]): Promise<readonly Row[]> {
@@ -63,21 +64,41 @@ class SqliteDatabase implements DatabasePort {
     this.connection = null;
   }
 
-  // Statements of other callers must not slip into an open transaction of the same connection.
   private async exclusively<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
-    const before = this.turn;
-    let finish = () => {};
-    this.turn = new Promise<void>((resolvePromise) => (finish = resolvePromise));
     try {
-      await before;
-      this.connection ??= open(this.file, this.options);
-      return await work(this.connection);
+      return await this.queue.next(() => {
+        this.connection ??= open(this.file, this.options);
+        return work(this.connection);
+      });
     } catch (error) {
       throw databaseError(this.file, error);
-    } finally {
-      finish();
     }
   }
+}
+
+/**
+ * Lets one piece of work run at a time. Statements of other callers must not slip into an open
+ * transaction of the same connection; and a second connection of this process to the same file would
+ * block the one thread that could end the first one's transaction.
+ */
+class Queue {
+  private tail: Promise<unknown> = Promise.resolve();
+
+  next<T>(work: () => Promise<T>): Promise<T> {
+    const result = this.tail.then(work);
+    this.tail = result.catch(() => {});
+    return result;
+  }
+}
+
+const queues = new Map<string, Queue>();
+
+function queueOf(file: string): Queue {
+  if (file === ":memory:") return new Queue();
+  const path = resolve(file);
+  const queue = queues.get(path) ?? new Queue();
+  queues.set(path, queue);
+  return queue;
 }
 
 class Connection implements Sql {

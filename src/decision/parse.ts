@@ -9,7 +9,7 @@ const text = z.string().nullish();
 const decisionShape = z.strictObject({
   reasoning: z.unknown().optional(),
   because: text,
-  patch: z.record(z.string(), z.unknown()).nullish(),
+  patch: z.custom<Record<string, unknown>>(isPlainObject, "expected an object").nullish(),
   clear: z.array(z.string()).nullish(),
   next: text,
   ask: text,

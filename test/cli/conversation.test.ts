@@ -9,14 +9,17 @@ import {
   ownDatabase,
   projectFolder,
   rowsOf,
+  shareOneProcess,
   shell,
   statecard,
   taskOf,
 } from "../support/cli.ts";
 
+shareOneProcess();
+
 describe("a whole conversation over processes", () => {
   test("goes in English from the first question to the closed ticket", async () => {
-    const own = await ownDatabase();
+    const own = { ...(await ownDatabase()), ownProcess: true };
     const started = await statecard(["run", "ticket", "--task", "t-1", "--json"], own);
     expect(started).toMatchObject({ code: 10, stderr: "" });
     expect(taskOf(started)).toMatchObject({
@@ -66,7 +69,7 @@ describe("a whole conversation over processes", () => {
   });
 
   test("goes in Chinese from the first question to the closed ticket", async () => {
-    const own = await ownDatabase();
+    const own = { ...(await ownDatabase()), ownProcess: true };
     const started = taskOf(await statecard(["run", "ticket", "--message", "你好", "--json"], own));
     const { taskId } = started;
     expect(started.waiting?.[0]?.question).toMatch(/\p{Script=Han}/u);

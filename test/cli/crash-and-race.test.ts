@@ -174,7 +174,7 @@ describe("processes at once", () => {
     const folder = await paintingFolder();
     const start = ["run", "painting.ts", "--task", "p-1", "--message", "hello", "--json"];
     const results = await together(folder, [start, start, start]);
-    expectOneWinner(results, 10, ["TASK_BUSY", "TASK_STARTED"]);
+    expectOneWinner(results, 10, ["TASK_BUSY", "TASK_STARTED", "TASK_WAITING"]);
     expect(taskOf(await statecard(["show", "p-1", "--json"], { folder }))).toMatchObject({
       status: "waiting_user",
       step: "choose",
@@ -182,7 +182,9 @@ describe("processes at once", () => {
     });
     const history = await statecard(["history", "p-1", "--json"], { folder });
     const events = eventsOf(history);
-    expect(events.map((event) => event.kind)).toEqual(["source", "started", "decision"]);
+    // Each of them may note where the graph came from; only one may start it.
+    const happened = events.map((event) => event.kind).filter((kind) => kind !== "source");
+    expect(happened).toEqual(["started", "decision"]);
   });
 
   test("that start the same task with different words: the late one does not answer the question", async () => {

@@ -8,6 +8,7 @@ import { isDeepStrictEqual } from "node:util";
 import { answer, isWorkflowError, sqliteStore, type AnyWorkflow, type Execution, type TaskStore } from "statecard";
 import { expect, test } from "vitest";
 import { compileAny } from "../../src/compile/compile.ts";
+import { SqlStore } from "../../src/storage/sql-store.ts";
 import {
   buildWorkflow,
   decisionChecker,
@@ -29,7 +30,7 @@ type Graph = ReturnType<typeof compileAny>;
 
 const TOTAL = Number(process.env.STATECARD_HOSTILE_DECISIONS ?? 20_000);
 const SEED = Number(process.env.STATECARD_HOSTILE_SEED ?? Date.now() % 2_147_483_647);
-const DECISIONS_A_WORKFLOW = 250;
+const DECISIONS_A_WORKFLOW = 400;
 /** One workflow in so many runs on LangGraph's own saver. */
 const MEMORY_EVERY = 4;
 const INSPECT_EVERY = 15;
@@ -100,7 +101,11 @@ class Oracle {
     const { execution } = seen;
     if (!before) return seen.source === "input" ? null : `a task began with a checkpoint of source ${seen.source}`;
     if (!execution) return "the execution record is missing";
-    return this.stateFault(before.values, seen.values) ?? this.standFault(execution) ?? this.pairFault(before, seen, execution);
+    return (
+      this.stateFault(before.values, seen.values) ??
+      this.standFault(execution) ??
+      this.pairFault(before, seen, execution)
+    );
   }
 
   private stateFault(before: Values, after: Values): string | null {
@@ -138,12 +143,14 @@ class Oracle {
 
   private pairFault(before: Seen, seen: Seen, after: Execution): string | null {
     const from = before.execution;
-    const changed = Object.keys(seen.values).filter((name) => !isDeepStrictEqual(seen.values[name], before.values[name]));
+    const changed = Object.keys(seen.values).filter(
+      (name) => !isDeepStrictEqual(seen.values[name], before.values[name]),
+    );
     if (!from) return "its parent has no execution record";
     if (seen.source === "input") return "a second input";
     if (after.revision === from.revision) {
       if (!isDeepStrictEqual(after, from)) return "the record changed within a revision";
-      const allowed = seen.source === "update" ? changed : before.source === "input" ? this.plan.input : [];
+      const allowed = seen.source === "update" ? changed : after.revision === 0 ? this.plan.input : [];
       return changed.every((name) => allowed.includes(name)) ? null : `a ${seen.source} changed ${changed.join(", ")}`;
     }
     if (after.revision !== from.revision + 1) return `the revision went from ${from.revision} to ${after.revision}`;
@@ -171,7 +178,9 @@ class Oracle {
     if (!isDeepStrictEqual({ ...after.decisionsByStep }, counted)) return "the step's decisions were miscounted";
     const foreign = changed.filter((name) => step.writes !== null && !step.writes.includes(name));
     if (foreign.length > 0) return `${step.name} may not write ${foreign.join(", ")}`;
-    const hidden = changed.filter((name) => step.by === "model" && this.plan.fields.some((one) => one.name === name && one.runtimeOnly));
+    const hidden = changed.filter(
+      (name) => step.by === "model" && this.plan.fields.some((one) => one.name === name && one.runtimeOnly),
+    );
     if (hidden.length > 0) return `a model wrote ${hidden.join(", ")}`;
     if (after.pending) return after.step === from.step ? null : "a question moved the task";
     return this.moveFault(from.step, after.step, state);
@@ -184,7 +193,9 @@ class Oracle {
     const missing = (this.step(to)?.requires ?? []).filter((name) => state[name] === null);
     if (missing.length > 0) return `${to} was entered without ${missing.join(", ")}`;
     const planned = this.step(from)?.to.filter((move) => move.step === to) ?? [];
-    return planned.some(({ guard }) => !guard || isOpen(guard, state)) ? null : `the guard from ${from} to ${to} is closed`;
+    return planned.some(({ guard }) => !guard || isOpen(guard, state))
+      ? null
+      : `the guard from ${from} to ${to} is closed`;
   }
 
   private step(name: string): StepPlan | undefined {
@@ -249,6 +260,8 @@ interface Caller {
   readonly name: string;
   /** True where there is no situation in which it may succeed. */
   readonly refused?: boolean;
+  /** True where LangGraph itself is called, whose errors are its own. */
+  readonly foreign?: boolean;
   readonly call: () => Promise<unknown>;
 }
 
@@ -275,10 +288,16 @@ class Drive {
     this.tally = tally;
     this.workflow = buildWorkflow(plan, {
       modelOf: (step) => this.modelOf(step),
-      runOf: (step) => () => this.runCode(step),
+      runOf: (step) => {
+        const isWellFormed = decisionChecker(plan, step);
+        return (state) => this.runCode(step, state, isWellFormed);
+      },
     });
     this.saver = tally.tasks % MEMORY_EVERY === 0 ? new MemorySaver() : null;
-    this.graph = compileAny(this.workflow, this.saver ? { checkpointer: this.saver } : { store: sqliteStore(":memory:") });
+    this.graph = compileAny(
+      this.workflow,
+      this.saver ? { checkpointer: this.saver } : { store: sqliteStore(":memory:") },
+    );
     this.store = this.graph.runtime.store;
     this.oracle = new Oracle(plan, this.workflow, this.store.checkpointer);
     this.startAnother();
@@ -287,13 +306,17 @@ class Drive {
   /** Plays until so many decisions were made. */
   async play(decisions: number): Promise<number> {
     for (let round = 0; this.made < decisions && round < decisions * 20; round++) {
-      const hostile = this.random.chance(0.35) ? this.hostileCaller() : null;
+      const hostile = this.random.chance(0.25) ? this.hostileCaller() : null;
       const together = hostile && this.random.chance(0.3);
       if (hostile && !together) await this.attempt(hostile);
-      await Promise.all([this.attempt(this.honestCaller(await this.standing())), together ? this.attempt(hostile) : null]);
+      await Promise.all([
+        this.attempt(this.honestCaller(await this.standing())),
+        together ? this.attempt(hostile) : null,
+      ]);
       await this.oracle.inspect(this.task);
     }
     this.tally.pairs += this.oracle.pairs;
+    if (this.store instanceof SqlStore) this.store.close();
     return this.made;
   }
 
@@ -314,8 +337,10 @@ class Drive {
   private modelOf(step: StepPlan): BaseChatModel {
     const isWellFormed = decisionChecker(this.plan, step);
     return new HostileModel(async (prompt) => {
-      const known = this.plan.fields.filter(({ name }) => new RegExp(`^${name}: (?!-$)`, "m").test(prompt));
-      const { kind, text } = makeDecision(this.plan, step, new Set(known.map(({ name }) => name)), this.random);
+      const known = this.plan.fields.map(({ name }) => name).filter((name) => !prompt.includes(`\n${name}: -\n`));
+      // Three refusals in a row fail the task; it should seldom end so early.
+      const honesty = prompt.split("Nothing was changed.").length > 2 ? 0.97 : 0.3;
+      const { kind, text } = makeDecision(this.plan, step, new Set(known), this.random, honesty);
       if (isWellFormed(text)) this.tally.wellFormed++;
       await this.decided(kind);
       if (this.random.chance(0.01)) throw new Error("the model is down");
@@ -323,13 +348,13 @@ class Drive {
     });
   }
 
-  private async runCode(step: StepPlan): Promise<object> {
-    const { kind, text } = makeDecision(this.plan, step, new Set(), this.random);
-    const result = tryParse(text);
-    if (result !== null && decisionChecker(this.plan, { ...step, writes: step.writes ?? this.plan.fields.map(({ name }) => name) })(text))
-      this.tally.wellFormed++;
+  private async runCode(step: StepPlan, state: Values, isWellFormed: (text: string) => boolean): Promise<object> {
+    const known = this.plan.fields.map(({ name }) => name).filter((name) => state[name] !== null);
+    // Its answers are not sent back for correction, so it is more often honest.
+    const { kind, text } = makeDecision(this.plan, step, new Set(known), this.random, 0.94);
+    if (isWellFormed(text)) this.tally.wellFormed++;
     await this.decided(`code ${kind}`);
-    return result as object;
+    return tryParse(text) as object;
   }
 
   private async decided(kind: string): Promise<void> {
@@ -341,7 +366,7 @@ class Drive {
   }
 
   /** Calls, and takes note of how it ended. A refusal must be a typed one. */
-  private async attempt({ name, refused, call }: Caller): Promise<void> {
+  private async attempt({ name, refused, foreign, call }: Caller): Promise<void> {
     this.tally.count(this.tally.callers, name);
     let outcome = "ok";
     try {
@@ -349,18 +374,19 @@ class Drive {
     } catch (error) {
       outcome = error instanceof Error ? error.name : typeof error;
       const isOwn = isWorkflowError(error) || outcome === "AbortError" || outcome === "GraphRecursionError";
-      if (!isOwn) throw new Error(`caller "${name}" got an error of another kind: ${outcome}`, { cause: error });
+      if (!isOwn && !foreign)
+        throw new Error(`caller "${name}" got an error of another kind: ${outcome}`, { cause: error });
     }
     this.tally.count(this.tally.outcomes, `${name}: ${outcome}`);
     if (refused && outcome === "ok") throw new Error(`caller "${name}" was not refused`);
   }
 
-  private async standing(): Promise<"new" | "waiting" | "midway" | "failed" | "finished"> {
+  private async standing(): Promise<"new" | "waiting" | "midway" | "failed" | "used up" | "finished"> {
     const head = await this.store.head(this.task);
     if (!head) return "new";
-    const { status, pending } = head.execution;
+    const { status, pending, lastError } = head.execution;
     if (status === "completed") return "finished";
-    if (status === "failed") return "failed";
+    if (status === "failed") return lastError?.code.endsWith("_LIMIT") ? "used up" : "failed";
     return pending ? "waiting" : "midway";
   }
 
@@ -374,6 +400,8 @@ class Drive {
   private honestCaller(standing: Awaited<ReturnType<Drive["standing"]>>): Caller {
     const { random } = this;
     if (standing === "new") return { name: "start", call: () => this.invoke(this.opening) };
+    // An answer may be recorded already: then only a wake-up helps.
+    if (standing === "waiting" && random.chance(0.15)) return { name: "wake", call: () => this.invoke(null) };
     if (standing === "waiting") {
       if (this.paused && random.chance(0.5)) {
         const paused = this.paused;
@@ -382,10 +410,14 @@ class Drive {
       return random.pick<Caller>([
         { name: "answer by message", call: () => this.invoke({ message: `it is ${random.below(99)}` }) },
         { name: "answer by resume", call: () => this.invoke(new Command({ resume: "yes" })) },
-        { name: "answer by decisions", call: () => this.invoke(new Command({ resume: { decisions: [{ type: "response", args: "ok" }] } })) },
+        {
+          name: "answer by decisions",
+          call: () => this.invoke(new Command({ resume: { decisions: [{ type: "response", args: "ok" }] } })),
+        },
       ]);
     }
-    if (standing === "midway" || (standing === "failed" && random.chance(0.7))) return { name: "wake", call: () => this.invoke(null) };
+    const wakes = { midway: 1, failed: 0.85, "used up": 0.2, finished: 0 }[standing];
+    if (random.chance(wakes)) return { name: "wake", call: () => this.invoke(null) };
     return {
       name: "start another",
       call: async () => {
@@ -398,7 +430,15 @@ class Drive {
 
   private hostileCaller(): Caller {
     const { random } = this;
-    return random.pick([() => this.command(), () => this.update(), () => this.input(), () => this.resume(), () => this.fork(), () => this.interruption(), () => this.outsider()])();
+    return random.pick([
+      () => this.command(),
+      () => this.update(),
+      () => this.input(),
+      () => this.resume(),
+      () => this.fork(),
+      () => this.interruption(),
+      () => this.outsider(),
+    ])();
   }
 
   private anyNode(): string {
@@ -420,7 +460,10 @@ class Drive {
 
   private edit(): Record<string, unknown> {
     const some = this.random.some(this.plan.fields, 0.4);
-    const values = some.map((one) => [one.name, this.random.chance(0.7) ? fittingValue(one, this.random) : hostileValue(this.random)] as const);
+    const values = some.map(
+      (one) =>
+        [one.name, this.random.chance(0.7) ? fittingValue(one, this.random) : hostileValue(this.random)] as const,
+    );
     return Object.fromEntries(values);
   }
 
@@ -433,12 +476,36 @@ class Drive {
       { name: "updateState", call: () => this.graph.updateState(this.config, this.edit()) },
       { name: "updateState as a node", call: () => this.graph.updateState(this.config, this.edit(), this.anyNode()) },
       { name: "updateState of an old checkpoint", call: () => this.graph.updateState(old, this.edit()) },
-      { name: "updateState of the record", refused: true, call: () => this.graph.updateState(this.config, { execution: forged }) },
-      { name: "updateState of the record as act", refused: true, call: () => this.graph.updateState(this.config, { execution: forged }, "act") },
-      { name: "updateState of the message", refused: true, call: () => this.graph.updateState(this.config, { message: "x" }) },
-      { name: "updateState of nothing", refused: true, call: () => this.graph.updateState(this.config, null, this.anyNode()) },
-      { name: "updateState of an unknown field", refused: true, call: () => this.graph.updateState(this.config, JSON.parse('{"__proto__": {"x": 1}}')) },
-      { name: "updateState of an unknown checkpoint", refused: true, call: () => this.graph.updateState(this.ghostConfig(), this.edit()) },
+      {
+        name: "updateState of the record",
+        refused: true,
+        call: () => this.graph.updateState(this.config, { execution: forged }),
+      },
+      {
+        name: "updateState of the record as act",
+        refused: true,
+        call: () => this.graph.updateState(this.config, { execution: forged }, "act"),
+      },
+      {
+        name: "updateState of the message",
+        refused: true,
+        call: () => this.graph.updateState(this.config, { message: "x" }),
+      },
+      {
+        name: "updateState of nothing",
+        refused: true,
+        call: () => this.graph.updateState(this.config, null, this.anyNode()),
+      },
+      {
+        name: "updateState of an unknown field",
+        refused: true,
+        call: () => this.graph.updateState(this.config, JSON.parse('{"__proto__": {"x": 1}}')),
+      },
+      {
+        name: "updateState of an unknown checkpoint",
+        refused: true,
+        call: () => this.graph.updateState(this.ghostConfig(), this.edit()),
+      },
       {
         name: "bulkUpdateState",
         call: () =>
@@ -468,7 +535,8 @@ class Drive {
 
   private resume(): Caller {
     const { random, stalePause } = this;
-    if (stalePause && random.chance(0.4)) return { name: "stale answer", call: () => this.invoke(answer(stalePause as never, "late")) };
+    if (stalePause && random.chance(0.4))
+      return { name: "stale answer", call: () => this.invoke(answer(stalePause as never, "late")) };
     const value = random.pick<unknown>([
       { "q1.0": "early" },
       { [`q${random.below(20)}.${random.below(3)}`]: "guess" },
@@ -486,7 +554,9 @@ class Drive {
 
   private oldConfig() {
     const ids = this.oracle.ids(this.task).slice(-40);
-    return ids.length === 0 ? this.config : { configurable: { ...this.config.configurable, checkpoint_id: this.random.pick(ids) } };
+    return ids.length === 0
+      ? this.config
+      : { configurable: { ...this.config.configurable, checkpoint_id: this.random.pick(ids) } };
   }
 
   private ghostConfig() {
@@ -503,7 +573,11 @@ class Drive {
         const config = this.oldConfig();
         return { name: "fork with input", call: () => this.invoke({ message: "another past" }, config) };
       },
-      () => ({ name: "fork of an unknown checkpoint", refused: true, call: () => this.invoke(null, this.ghostConfig()) }),
+      () => ({
+        name: "fork of an unknown checkpoint",
+        refused: true,
+        call: () => this.invoke(null, this.ghostConfig()),
+      }),
     ])();
   }
 
@@ -511,7 +585,10 @@ class Drive {
   private interruption(): Caller {
     const { random, config } = this;
     const input = random.chance(0.7) ? null : { message: "go on" };
-    const nodes = random.some(this.plan.steps.filter((step) => step.by !== "nobody").map((step) => step.name), 0.5);
+    const nodes = random.some(
+      this.plan.steps.filter((step) => step.by !== "nobody").map((step) => step.name),
+      0.5,
+    );
     return random.pick<() => Caller>([
       () => ({
         name: "abort",
@@ -529,27 +606,42 @@ class Drive {
         name: "abandoned stream",
         call: async () => {
           let left = random.below(4);
-          for await (const _chunk of await this.graph.stream(input as never, { ...config, streamMode: "updates" } as never)) {
+          for await (const _chunk of await this.graph.stream(input, { ...config, streamMode: "updates" } as never)) {
             if (left-- <= 0) break;
           }
         },
       }),
-      () => ({ name: "small recursion limit", call: () => this.invoke(input, { ...config, recursionLimit: 1 + random.below(3) }) }),
-      () => ({ name: "interruptBefore", call: () => this.invoke(input, { ...config, interruptBefore: nodes, interruptAfter: nodes }) }),
-      () => ({ name: "durability", call: () => this.invoke(input, { ...config, durability: random.pick(["async", "exit"]) }) }),
+      () => ({
+        name: "small recursion limit",
+        call: () => this.invoke(input, { ...config, recursionLimit: 1 + random.below(3) }),
+      }),
+      () => ({
+        name: "interruptBefore",
+        call: () => this.invoke(input, { ...config, interruptBefore: nodes, interruptAfter: nodes }),
+      }),
+      () => ({
+        name: "durability",
+        call: () => this.invoke(input, { ...config, durability: random.pick(["async", "exit"]) }),
+      }),
       () => ({ name: "checkpointDuring", call: () => this.invoke(input, { ...config, checkpointDuring: false }) }),
       () => ({
         name: "forged configurable",
         call: () =>
           this.invoke(input, {
-            configurable: { ...config.configurable, __statecard_token: 1, __statecard_loaded: "addressed", checkpoint_ns: "x" },
+            configurable: {
+              ...config.configurable,
+              __statecard_token: 1,
+              __statecard_loaded: "addressed",
+              checkpoint_ns: "x",
+            },
           }),
       }),
       () => ({
         name: "three at once",
         call: async () => {
           const results = await Promise.allSettled([1, 2, 3].map(() => this.invoke(input)));
-          for (const result of results) if (result.status === "rejected" && !isWorkflowError(result.reason)) throw result.reason;
+          for (const result of results)
+            if (result.status === "rejected" && !isWorkflowError(result.reason)) throw result.reason;
         },
       }),
     ])();
@@ -563,13 +655,16 @@ class Drive {
       () => ({ name: "restart", call: async () => this.restart() }),
       () => ({
         name: "withConfig",
-        call: () => this.graph.withConfig({ durability: "async", configurable: { x: 1 } } as never).invoke(null as never, config as never),
+        call: () =>
+          this.graph.withConfig({ durability: "async", configurable: { x: 1 } } as never).invoke(null, config as never),
       }),
       () => ({
         name: "node by hand",
         refused: true,
         call: async () => {
-          const bodies = this.graph.nodes as unknown as Readonly<Record<string, { bound: { invoke(values: unknown, config: unknown): Promise<unknown> } }>>;
+          const bodies = this.graph.nodes as unknown as Readonly<
+            Record<string, { bound: { invoke(values: unknown, config: unknown): Promise<unknown> } }>
+          >;
           const { values } = await this.graph.getState(config as never);
           await bodies[node]?.bound.invoke(values, config);
         },
@@ -589,11 +684,11 @@ class Drive {
       checkpointer: this.store.checkpointer,
     });
     const run = this.random.pick<() => Promise<unknown>>([
-      () => plain.invoke(new Command({ goto: this.anyNode() }) as never, { ...this.config, durability: "sync" } as never),
-      () => plain.invoke({ message: "plain" } as never, { ...this.config, durability: "sync" } as never),
+      () => plain.invoke(new Command({ goto: this.anyNode() }), { ...this.config, durability: "sync" } as never),
+      () => plain.invoke({ message: "plain" }, { ...this.config, durability: "sync" } as never),
       () => plain.updateState(this.config, { execution: null }, "act"),
     ]);
-    return { name: "plain graph on our saver", refused: true, call: run };
+    return { name: "plain graph on our saver", refused: true, foreign: true, call: run };
   }
 
   private foreignWrite(): Caller {
@@ -605,10 +700,19 @@ class Drive {
         const tuple = await checkpointer.getTuple(this.config);
         // A task that is not there yet has nothing to forge.
         if (!tuple) return this.attemptGoto();
-        const execution = { ...(tuple.checkpoint.channel_values.execution as Execution), step: "done", status: "completed" };
+        const execution = {
+          ...(tuple.checkpoint.channel_values.execution as Execution),
+          step: "done",
+          status: "completed",
+        };
         const channels = { ...tuple.checkpoint.channel_values, execution };
         const id = `2${tuple.checkpoint.id.slice(1)}`;
-        await checkpointer.put(tuple.config, { ...tuple.checkpoint, id, channel_values: channels }, { source: "loop", step: 1, parents: {} }, {});
+        await checkpointer.put(
+          tuple.config,
+          { ...tuple.checkpoint, id, channel_values: channels },
+          { source: "loop", step: 1, parents: {} },
+          {},
+        );
       },
     };
   }
@@ -627,7 +731,19 @@ function tryParse(text: string): unknown {
 }
 
 const listed = (map: ReadonlyMap<string, number>) =>
-  [...map].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([key, count]) => `  ${key}: ${count}`).join("\n");
+  [...map]
+    .toSorted(([a], [b]) => (a < b ? -1 : 1))
+    .map(([key, count]) => `  ${key}: ${count}`)
+    .join("\n");
+
+function report(tally: Tally, seconds: number): void {
+  const lines = [
+    `${tally.decisions} decisions (${Math.round(tally.decisions / seconds)} a second), ${tally.wellFormed} of them well-formed; ` +
+      `${tally.pairs} checkpoints judged in ${tally.tasks} tasks`,
+    ...(process.env.STATECARD_HOSTILE_DETAILS ? [listed(tally.attacks), listed(tally.outcomes)] : []),
+  ];
+  process.stdout.write(`${lines.join("\n")}\n`);
+}
 
 test(
   `${TOTAL} random and hostile decisions, with hostile callers in between, never get a task around its table`,
@@ -639,19 +755,15 @@ test(
       await new Drive(plan, seed, tally).play(DECISIONS_A_WORKFLOW);
     });
     // A smaller workflow is not worth the time: the error shows the two checkpoints.
-    await fc.assert(property, { seed: SEED, numRuns: Math.ceil(TOTAL / DECISIONS_A_WORKFLOW), endOnFailure: true });
-
-    const seconds = (performance.now() - started) / 1000;
-    const summary = [
-      `${tally.decisions} decisions (${Math.round(tally.decisions / seconds)} a second), ${tally.wellFormed} of them well-formed`,
-      `${tally.pairs} checkpoints judged, ${tally.tasks} tasks`,
-    ];
-    process.stdout.write(`${summary.join("; ")}\n`);
-    if (process.env.STATECARD_HOSTILE_DETAILS) process.stdout.write(`${listed(tally.attacks)}\n${listed(tally.outcomes)}\n`);
+    try {
+      await fc.assert(property, { seed: SEED, numRuns: Math.ceil(TOTAL / DECISIONS_A_WORKFLOW), endOnFailure: true });
+    } finally {
+      report(tally, (performance.now() - started) / 1000);
+    }
     expect(tally.decisions).toBeGreaterThanOrEqual(TOTAL * 0.95);
     expect(tally.wellFormed / tally.decisions).toBeGreaterThanOrEqual(0.5);
     expect(tally.pairs).toBeGreaterThan(tally.decisions / 2);
-    expect(tally.callers.size).toBeGreaterThan(30);
+    expect(tally.callers.size).toBeGreaterThan(Math.min(30, TOTAL / 200));
   },
   Math.max(60_000, TOTAL * 12),
 );

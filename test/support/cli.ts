@@ -31,6 +31,8 @@ export interface CommandOptions {
   readonly environment?: Readonly<Record<string, string>>;
   /** What is piped in; nothing unless set. */
   readonly input?: string | Uint8Array;
+  /** A process of its own even where the file shares one. */
+  readonly ownProcess?: boolean;
   /** The user to run as; only root may set it. */
   readonly uid?: number;
 }
@@ -43,7 +45,7 @@ export interface RunningCommand {
 
 /** Runs `statecard` and waits for its end. */
 export function statecard(args: readonly string[], options: CommandOptions = {}): Promise<CommandResult> {
-  const needsOwnProcess = options.input !== undefined || options.uid !== undefined;
+  const needsOwnProcess = options.ownProcess || options.input !== undefined || options.uid !== undefined;
   return host && !needsOwnProcess ? host.run(args, options) : startStatecard(args, options).result;
 }
 

@@ -129,7 +129,7 @@ export function workflowPlans(): fc.Arbitrary<WorkflowPlan> {
         steps: fc.tuple(...steps.map((name, index) => stepPlan(name, index, steps, ends, fields))),
         endRequires: fc.array(fc.subarray(fields, { maxLength: 1 }), { minLength: 2, maxLength: 2 }),
         input: fc.subarray(fields),
-        exclusive: fc.option(fc.shuffledSubarray(fields, { minLength: 2, maxLength: 2 })),
+        exclusive: fc.option(fc.shuffledSubarray(fields, { minLength: 2, maxLength: 2 }), { freq: 1 }),
         maxDecisions: fc.constantFrom(7, 60, 400, 400, 400, 1000, 1000, 1000),
       })
       .map((drawn): WorkflowPlan => {
@@ -361,6 +361,7 @@ export function makeDecision(
   const honest = honestDecision(plan, step, known, random);
   if (random.chance(honesty)) return { kind: "honest", text: JSON.stringify(honest) };
   const names = plan.fields.map((one) => one.name);
+  const foreign = plan.fields.filter((one) => !(step.writes ?? names).includes(one.name));
   const anywhere = [...plan.steps.map((other) => other.name), ...NOWHERE];
   const attacks: Readonly<Record<string, () => unknown>> = {
     anyStep: () => ({ ...honest, ask: undefined, next: random.pick(anywhere) }),
@@ -368,10 +369,14 @@ export function makeDecision(
       const allowed = new Set(step.to.map((move) => move.step));
       return { ...honest, ask: undefined, next: random.pick(anywhere.filter((name) => !allowed.has(name))) };
     },
-    otherFields: () => ({
+    allFields: () => ({
       ...honest,
       patch: Object.fromEntries(plan.fields.map((one) => [one.name, fittingValue(one, random)])),
     }),
+    otherField: () => {
+      const other = random.pick(foreign.length > 0 ? foreign : plan.fields);
+      return { ...honest, patch: { ...honest.patch, [other.name]: fittingValue(other, random) } };
+    },
     nulls: () => ({ ...honest, patch: Object.fromEntries(names.map((name) => [name, null])), clear: null, ask: null }),
     wrongTypes: () => ({
       ...honest,

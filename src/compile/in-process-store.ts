@@ -59,9 +59,14 @@ export class InProcessStore implements TaskStore {
         { retryable: true },
       );
     }
-    memory.held = "running";
+    memory.held = "closing";
     memory.token++;
     return { taskId, token: memory.token };
+  }
+
+  async running(lease: Lease): Promise<void> {
+    const memory = this.of(lease.taskId);
+    if (memory.token === lease.token && memory.held) memory.held = "running";
   }
 
   async renew(_lease: Lease): Promise<void> {}

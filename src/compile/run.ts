@@ -67,11 +67,15 @@ export async function* runTask(task: RunTask): AsyncGenerator<unknown> {
   const renewal = setInterval(() => void store.renew(lease).catch(() => {}), RENEW_EVERY_MS);
   renewal.unref();
   // Whoever aborts may never ask this generator for more, so it cannot wait for its end. What the
-  // aborted run still does is fenced: without the lease it can commit nothing.
-  const letGo = () => void store.release(lease).catch(() => {});
+  // aborted run still does is fenced by our stores: without the lease it can commit nothing.
+  const letGo = () => {
+    clearInterval(renewal);
+    void store.release(lease).catch(() => {});
+  };
   task.options.signal?.addEventListener("abort", letGo, { once: true });
   try {
     const admitted = await admitUnderLease(runtime, taskId, input, lease, task);
+    await store.running(lease);
     await noteFork(task, options, lease);
     const spent = admitted.kind === "start" ? {} : { [SPENT]: await spentBefore(runtime, taskId) };
     const settings = { ...options, configurable: { ...options.configurable, ...spent } };

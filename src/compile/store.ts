@@ -56,8 +56,15 @@ export interface TaskStore extends RequestStore {
   bind(workflow: AnyWorkflow): void;
   head(taskId: string): Promise<TaskHead | null>;
 
-  /** @throws TASK_BUSY while another owner holds the task. */
+  /**
+   * Takes the lease. Until `running`, its owner looks at no answers: whoever answers has to wait for
+   * the lease and wake the task.
+   *
+   * @throws TASK_BUSY while another owner holds the task.
+   */
   acquire(taskId: string): Promise<Lease>;
+  /** From now on the owner sees every answer that comes. */
+  running(lease: Lease): Promise<void>;
   renew(lease: Lease): Promise<void>;
   release(lease: Lease): Promise<void>;
   /**

@@ -138,8 +138,6 @@ export class WorkflowGraph<F extends Fields = Fields, I extends keyof F & string
     if (!head) throw unknownTask(taskId);
     const lease = await store.acquire(taskId);
     try {
-      // An edit looks at no answers: whoever answers meanwhile has to wait and wake the task.
-      await store.closing(lease, []);
       const address: unknown = config.configurable?.checkpoint_id;
       const isFork = typeof address === "string" && address !== head.checkpointId;
       if (isFork) await requireCheckpoint(this.runtime, taskId, address);

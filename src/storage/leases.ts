@@ -39,9 +39,9 @@ export class Leases {
       const token = (row?.token ?? 0) + 1;
       const { host, pid, started } = thisProcess;
       await sql.run(
-        `insert into statecard_leases (task_id, token, host, pid, started, expires, closing) values (?, ?, ?, ?, ?, ?, 0)
+        `insert into statecard_leases (task_id, token, host, pid, started, expires, closing) values (?, ?, ?, ?, ?, ?, 1)
          on conflict (task_id) do update set token = excluded.token, host = excluded.host, pid = excluded.pid,
-           started = excluded.started, expires = excluded.expires, closing = 0`,
+           started = excluded.started, expires = excluded.expires, closing = 1`,
         taskId,
         token,
         host,
@@ -51,6 +51,14 @@ export class Leases {
       );
       return { taskId, token };
     });
+  }
+
+  async running(lease: Lease): Promise<void> {
+    await this.sql.run(
+      `update statecard_leases set closing = 0 where task_id = ? and token = ?`,
+      lease.taskId,
+      lease.token,
+    );
   }
 
   async renew(lease: Lease): Promise<void> {

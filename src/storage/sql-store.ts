@@ -49,6 +49,10 @@ export class SqlStore implements TaskStore {
     return this.leases.acquire(taskId);
   }
 
+  running(lease: Lease): Promise<void> {
+    return this.leases.running(lease);
+  }
+
   renew(lease: Lease): Promise<void> {
     return this.leases.renew(lease);
   }

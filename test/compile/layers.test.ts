@@ -921,6 +921,29 @@ describe("of several runs of a task at once, one runs", () => {
     },
   );
 
+  test.each(stores)(
+    "an answer that comes while another input is being refused is not left lying (%s)",
+    async (_name, make) => {
+      const scene = make([ASK, PAY]);
+      await scene.graph.invoke({ message: "go" }, config);
+      const hasAnswers = scene.store.hasAnswers.bind(scene.store);
+      let answered: Promise<unknown> = Promise.resolve();
+      // Asked while the lease is held, to tell whether the input is the opening one again.
+      scene.store.hasAnswers = async (taskId) => {
+        scene.store.hasAnswers = hasAnswers;
+        answered = scene.graph.invoke(new Command({ resume: "yes" }), config).catch((thrown: Error) => {
+          expect(thrown).toMatchObject({ code: "TASK_BUSY", details: { recorded: true } });
+        });
+        const known = await hasAnswers(taskId);
+        await sleep(50);
+        return known;
+      };
+      await expect(scene.graph.invoke({ message: "go" }, config)).rejects.toThrow();
+      await answered;
+      expect((await stateOf(scene)).execution.status).toBe("completed");
+    },
+  );
+
   test.each(stores)("an aborted run gives its lease back (%s)", async (_name, make) => {
     const controller = new AbortController();
     const scene = make([

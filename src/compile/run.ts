@@ -74,7 +74,7 @@ export async function* runTask(task: RunTask): AsyncGenerator<unknown> {
   };
   task.options.signal?.addEventListener("abort", letGo, { once: true });
   try {
-    const admitted = await admitUnderLease(runtime, taskId, input, lease, task);
+    const admitted = await admitUnderLease(task, input, lease);
     await store.running(lease);
     await noteFork(task, options, lease);
     const spent = admitted.kind === "start" ? {} : { [SPENT]: await spentBefore(runtime, taskId) };
@@ -91,13 +91,8 @@ export async function* runTask(task: RunTask): AsyncGenerator<unknown> {
   }
 }
 
-async function admitUnderLease(
-  runtime: Runtime,
-  taskId: string,
-  input: unknown,
-  lease: Lease,
-  task: RunTask,
-): Promise<Admitted> {
+async function admitUnderLease(task: RunTask, input: unknown, lease: Lease): Promise<Admitted> {
+  const { runtime, taskId } = task;
   const { store, workflow } = runtime;
   const head = await store.head(taskId);
   const open = await openRequests(store, taskId, head);

@@ -704,8 +704,6 @@ describe("decisions over random states", () => {
   });
 });
 
-// ---------------------------------------------------------------- small helpers
-
 function inTurn(scene: Scene, changes: readonly Change[]): readonly { ok: boolean; state: State }[] {
   let { state } = scene;
   return changes.map((change) => {

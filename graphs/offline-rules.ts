@@ -15,6 +15,16 @@ export interface Prompt {
   readonly said: string;
   /** The question that `said` answers; empty for a message. */
   readonly question: string;
+  /** What the latest calls came to; empty unless that is what came back last. */
+  readonly results: readonly CallOutcome[];
+}
+
+/** What a call came to, as the prompt tells it. */
+export interface CallOutcome {
+  readonly tool: string;
+  readonly status: string;
+  /** Changed arguments, the reason or error, and the value, as far as there are some. */
+  readonly detail: string;
 }
 
 /**
@@ -43,6 +53,7 @@ function readPrompt(messages: readonly BaseMessage[]): Prompt {
   const text = messages.map((message) => message.text).join("\n");
   const step = lines(section(text, "step"));
   const observation = section(text, "observation");
+  const results = text.includes('<observation kind="results">') ? lines(observation).flatMap(readResult) : [];
   const answered = text.includes('<observation kind="answer">')
     ? /^question: ([\s\S]*?)\nanswer: ([\s\S]*)$/.exec(observation)
     : null;
@@ -53,9 +64,15 @@ function readPrompt(messages: readonly BaseMessage[]): Prompt {
       .filter((move) => move !== "" && !move.startsWith("(")),
     state: readState(lines(section(text, "state"))),
     recent: lines(section(text, "recent")),
-    said: unescape(answered?.[2] ?? observation),
+    said: results.length > 0 ? "" : unescape(answered?.[2] ?? observation),
     question: unescape(answered?.[1] ?? ""),
+    results,
   };
+}
+
+function readResult(line: string): readonly CallOutcome[] {
+  const [, tool, status, detail = ""] = /^\d+\.\d+ (\w+) (\w+)(?:: (.*))?$/.exec(line) ?? [];
+  return tool === undefined || status === undefined ? [] : [{ tool, status, detail: unescape(detail) }];
 }
 
 function section(text: string, tag: string): string {

@@ -33,12 +33,25 @@ const STATUS = {
   STALE_RESUME: 409,
   WRONG_WORKFLOW: 409,
   FORK_TAKES_NO_INPUT: 400,
+  // an approval that does not hold
+  APPROVAL_EXPIRED: 410,
+  APPROVAL_USED: 409,
+  APPROVAL_CHANGED: 409,
+  APPROVER_UNKNOWN: 403,
+  ALREADY_APPROVED: 409,
+  INVALID_TOKEN: 401,
+  // a release that the task does not fit
+  TASK_QUARANTINED: 409,
+  // an exported task that cannot be trusted or taken in
+  INVALID_EXPORT: 422,
+  TASK_EXISTS: 409,
   // a way around the table
   ILLEGAL_COMMAND: 400,
   ILLEGAL_ENTRY: 409,
   ILLEGAL_STATE: 409,
   INVALID_UPDATE: 422,
   NO_LEASE: 409,
+  OVERRIDE_REFUSED: 403,
   STALE_WRITE: 409,
   // a refused decision
   INVALID_DECISION: 422,
@@ -53,6 +66,8 @@ const STATUS = {
   INVALID_FIELD: 422,
   FIELD_TOO_LARGE: 413,
   CHECK_FAILED: 422,
+  UNKNOWN_TOOL: 422,
+  INVALID_ARGUMENTS: 422,
   // a step that could not go on
   MODEL_FAILED: 502,
   MODEL_TIMEOUT: 504,
@@ -102,6 +117,13 @@ export class WorkflowError extends Error {
   /** Adds details that are known further out, such as the task; what is there already stays. */
   addDetails(details: Readonly<Record<string, unknown>>): this {
     this.details = { ...details, ...this.details };
+    return this;
+  }
+
+  /** Takes secrets out of the message and the details. */
+  redacted(clean: <T>(value: T) => T): this {
+    this.message = clean(this.message);
+    this.details = clean(this.details);
     return this;
   }
 

@@ -10,21 +10,29 @@ export type {
   Workflow,
   WorkflowInput,
 } from "./workflow/define.ts";
-export type { Fault } from "./workflow/validate.ts";
+export { defineTool } from "./workflow/tool.ts";
+export type { Approval, ApprovalRule, Reconciled, Tool, ToolContext, ToolDefinition } from "./workflow/tool.ts";
+export type { Migration, Migrations } from "./workflow/migrations.ts";
+export type { Fault } from "./workflow/fault.ts";
 export { field } from "./state/fields.ts";
 export type { Field, Fields, Frozen, Patch, PatchOf, StateOf } from "./state/fields.ts";
 export type { CrossFieldCheck, Refusal } from "./state/patch.ts";
 
 // Run
 export { answer, compile } from "./compile/compile.ts";
-export type { CompileOptions } from "./compile/compile.ts";
+export type { CompileOptions, Verdict } from "./compile/compile.ts";
+export { signedIn } from "./compile/identity.ts";
+export type { Override } from "./compile/override.ts";
+export { wakeDue } from "./compile/wake-due.ts";
 export { WorkflowGraph } from "./compile/workflow-graph.ts";
 export type { WorkflowResult, WorkflowValues } from "./compile/workflow-graph.ts";
 export { describeTask } from "./compile/describe.ts";
-export type { TaskDescription } from "./compile/describe.ts";
+export type { TaskDescription, WaitingRequest } from "./compile/describe.ts";
 export { modelFromEnvironment } from "./decision/environment.ts";
 export type { OutputMode } from "./decision/providers.ts";
 export { sqliteStore } from "./storage/sqlite/sqlite.ts";
+export { postgresStore } from "./storage/postgres/postgres.ts";
+export type { PostgresOptions } from "./storage/postgres/postgres.ts";
 export type { SqliteOptions } from "./storage/sqlite/sqlite.ts";
 export type { TaskEvent, TaskRow, TaskStore } from "./compile/store.ts";
 export type { PauseValue } from "./people/pause.ts";

@@ -1,14 +1,14 @@
-import { createInterface, type Interface } from "node:readline";
-import { Command } from "@langchain/langgraph";
-import { describeTask, type TaskDescription } from "../compile/describe.ts";
+import { describeTask, type TaskDescription, type WaitingRequest } from "../compile/describe.ts";
 import type { TaskStore } from "../compile/store.ts";
 import { turnTokens } from "../compile/turns.ts";
 import type { WorkflowGraph } from "../compile/workflow-graph.ts";
 import { isWorkflowError } from "../errors.ts";
 import { EXIT, exitCodeOfStatus } from "./exit.ts";
-import { howToResume, type SameTask } from "./hints.ts";
+import { howToAnswer, type SameTask } from "./hints.ts";
 import { Interrupted, isOffline, runInterruptibly } from "./interruptible.ts";
+import { LineInput } from "./line-input.ts";
 import { closingLine } from "./outcome.ts";
+import { replyTo, verdictOf, type Verdict } from "./replies.ts";
 import {
   detectTerminal,
   emphasise,
@@ -18,6 +18,7 @@ import {
   tokenLine,
   type Terminal,
 } from "./terminal.ts";
+import { asksLine, isExpired } from "./waiting.ts";
 
 interface Chat {
   readonly graph: WorkflowGraph;
@@ -26,36 +27,36 @@ interface Chat {
   /** How to start the task; null where it is there already. */
   readonly start: Readonly<Record<string, unknown>> | null;
   readonly options: SameTask;
+  /** The person who converses. */
+  readonly who: string;
 }
 
 /**
  * Converses with a person until the task ends: at a terminal with prompts, else one line of the
- * input for each question. The end of the input and Ctrl-C leave a paused task.
+ * input for each request. The end of the input and Ctrl-C leave a paused task.
  */
-export async function chat({ graph, store, taskId, start, options }: Chat): Promise<number> {
+export async function chat({ graph, store, taskId, start, options, who }: Chat): Promise<number> {
   const terminal = detectTerminal();
   const { dot } = terminal.marks;
   const paused = async () => {
-    const asks = (await describeTask(store, taskId)).waiting !== undefined;
-    say(`\nPaused, nothing lost. Go on with:  ${howToResume(terminal, taskId, options, asks)}`);
+    const { waiting } = await describeTask(store, taskId);
+    say(`\nPaused, nothing lost. Go on with:  ${howToAnswer(terminal, taskId, options, waiting)}`);
     return EXIT.waiting;
   };
-  const { workflow } = graph.runtime;
-  const say = (text: string) => process.stdout.write(`${text}\n`);
+  const { workflow, clock } = graph.runtime;
   const input = new LineInput();
   let before: TaskDescription["state"] = {};
   try {
     say(`${workflow.name} v${workflow.version} ${dot} task ${printable(taskId)} ${dot} ${describeModel(graph)}\n`);
     say(`  ${progressLine(terminal, workflow, { step: workflow.initial, completedSteps: [], status: "created" })}\n`);
-    if (start) await runTurn(terminal, graph, taskId, start);
+    if (start) await runTurn(terminal, graph, taskId, start, who);
     for (let turn = 0; ; turn++) {
       const task = await describeTask(store, taskId);
       if (turn > 0 || !start || task.status !== "waiting_user") {
         say(await turnText(terminal, graph, store, task, before));
         before = task.state;
       }
-      const [request] = task.waiting ?? [];
-      if (!request) {
+      if (!task.waiting) {
         say(
           task.status === "completed"
             ? await closingLine(graph, store, task)
@@ -63,10 +64,18 @@ export async function chat({ graph, store, taskId, start, options }: Chat): Prom
         );
         return exitCodeOfStatus(task.status);
       }
-      say(emphasise(terminal, "bold", printable(request.question)));
-      const line = await input.next(terminal);
-      if (line === null) return await paused();
-      await answerTurn(terminal, graph, taskId, request.id, line);
+      if (task.waiting.some((request) => isExpired(request, clock.now()))) {
+        await runTurn(terminal, graph, taskId, null, who);
+        continue;
+      }
+      const request = task.waiting.find((each) => mayAnswer(each, who));
+      if (!request) {
+        for (const each of task.waiting) say(asksLine(each, clock.now()));
+        return await paused();
+      }
+      const verdict = await askPerson(terminal, input, request, clock.now());
+      if (verdict === null) return await paused();
+      if (verdict !== "unclear") await answerTurn(terminal, graph, task, request, verdict, who);
     }
   } catch (error) {
     if (error instanceof Interrupted) return await paused();
@@ -76,28 +85,100 @@ export async function chat({ graph, store, taskId, start, options }: Chat): Prom
   }
 }
 
-async function answerTurn(
+function say(text: string): void {
+  process.stdout.write(`${text}\n`);
+}
+
+/** False where others have to: this person is not named, or has approved already. */
+function mayAnswer({ kind, approvers, approvedBy }: WaitingRequest, who: string): boolean {
+  return kind === "question" || ((approvers?.includes(who) ?? true) && !approvedBy?.includes(who));
+}
+
+/** Asks until there is a line; null at the end of the input. Nothing unclear is an approval. */
+async function askPerson(
   terminal: Terminal,
-  graph: WorkflowGraph,
-  taskId: string,
-  requestId: string,
-  line: string,
-): Promise<void> {
+  input: LineInput,
+  request: WaitingRequest,
+  now: number,
+): Promise<Verdict | "unclear" | null> {
+  const { kind, question } = request;
+  say(emphasise(terminal, "bold", kind === "question" ? printable(question) : asksLine(request, now)));
+  if (kind !== "question") say(`a = approve, r = reject${kind === "approval" ? ", e = edit" : ""}`);
+  const line = await input.next(terminal);
+  if (line === null) return null;
+  if (kind === "question") return { verb: "answer", text: line };
+  const { verb, rest } = readVerdictLine(line);
+  if (verb === "approve" && rest === "") return { verb };
+  if (verb !== "reject" && verb !== "edit") {
+    say(`"${printable(line.slice(0, 60))}" is none of: approve, reject REASON, edit JSON. Nothing was answered.`);
+    return "unclear";
+  }
+  let words: string | null = rest;
+  if (rest === "" && input.interactive) {
+    say(verb === "reject" ? "Why?" : `Which arguments, as JSON? Now: ${printable(JSON.stringify(request.args ?? {}))}`);
+    words = await input.next(terminal);
+  }
+  if (words === null) return null;
+  return readWords(verb, words);
+}
+
+function readWords(verb: "reject" | "edit", words: string): Verdict | "unclear" {
   try {
-    await runTurn(terminal, graph, taskId, new Command({ resume: { [requestId]: line } }));
+    return verdictOf({ [verb]: words }) ?? "unclear";
   } catch (error) {
-    // A line that is no answer is said so and asked for again; nothing was written.
-    if (!isWorkflowError(error, "INVALID_MESSAGE", "MESSAGE_TOO_LARGE")) throw error;
-    process.stdout.write(`${error.code}: ${error.message}\n`);
+    if (!isWorkflowError(error, "USAGE")) throw error;
+    say(`${error.message}. Nothing was answered.`);
+    return "unclear";
   }
 }
 
-async function runTurn(terminal: Terminal, graph: WorkflowGraph, taskId: string, input: unknown): Promise<void> {
+const VERBS: Readonly<Record<string, "approve" | "reject" | "edit">> = {
+  a: "approve",
+  approve: "approve",
+  r: "reject",
+  reject: "reject",
+  e: "edit",
+  edit: "edit",
+};
+
+function readVerdictLine(line: string): { verb: "approve" | "reject" | "edit" | null; rest: string } {
+  const [, word = "", rest = ""] = /^\s*(\S*)\s*(.*?)\s*$/s.exec(line) ?? [];
+  const verb = word.toLowerCase();
+  return { verb: Object.hasOwn(VERBS, verb) ? (VERBS[verb] ?? null) : null, rest };
+}
+
+async function answerTurn(
+  terminal: Terminal,
+  graph: WorkflowGraph,
+  task: TaskDescription,
+  request: WaitingRequest,
+  verdict: Verdict,
+  who: string,
+): Promise<void> {
+  try {
+    const reply = await replyTo(graph.runtime.store, task, verdict, request.id);
+    await runTurn(terminal, graph, task.taskId, reply, who);
+  } catch (error) {
+    // A line that is no answer is said so and asked for again; nothing was written.
+    if (!isWorkflowError(error, "INVALID_MESSAGE", "MESSAGE_TOO_LARGE", "INVALID_REPLY", "APPROVAL_EXPIRED"))
+      throw error;
+    say(`${error.code}: ${error.message}`);
+  }
+}
+
+async function runTurn(
+  terminal: Terminal,
+  graph: WorkflowGraph,
+  taskId: string,
+  input: unknown,
+  who: string,
+): Promise<void> {
   let replied = false;
-  await runInterruptibly(graph, taskId, input, (delta) => {
+  const onReply = (delta: string) => {
     process.stdout.write(`${replied ? "" : `\n${terminal.marks.said}`}${delta.replaceAll("\r", "")}`);
     replied = true;
-  });
+  };
+  await runInterruptibly(graph, taskId, input, { who, onReply });
   if (replied) process.stdout.write("\n");
 }
 
@@ -122,62 +203,4 @@ function describeModel(graph: WorkflowGraph): string {
   return isOffline(graph)
     ? "offline rules (set OPENAI_API_KEY for a live model)"
     : `model ${graph.runtime.model?.getName() ?? "none"}`;
-}
-
-const MAX_LINE = 100_000;
-
-/** Lines of the standard input, one at a time; null at its end or on Ctrl-C. */
-class LineInput {
-  private readonly reader: Interface;
-  private readonly lines: string[] = [];
-  private waiting: ((line: string | null) => void) | null = null;
-  private ended = false;
-  private readonly interactive = process.stdin.isTTY;
-
-  constructor() {
-    this.reader = createInterface({
-      input: process.stdin,
-      output: this.interactive ? process.stdout : undefined,
-      terminal: this.interactive,
-    });
-    this.reader.on("line", (line) => this.deliver(line.slice(0, MAX_LINE)));
-    this.reader.on("close", () => this.end());
-    // A terminal in raw mode sends no signal: pass Ctrl-C on to whatever runs.
-    this.reader.on("SIGINT", () => {
-      process.emit("SIGINT", "SIGINT");
-      this.end();
-    });
-  }
-
-  next(terminal: Terminal): Promise<string | null> {
-    if (this.interactive) {
-      this.reader.setPrompt(terminal.marks.prompt);
-      this.reader.prompt();
-    }
-    const line = this.lines.shift();
-    if (line !== undefined) {
-      if (!this.interactive) process.stdout.write(`> ${printable(line.slice(0, 200))}\n`);
-      return Promise.resolve(line);
-    }
-    if (this.ended) return Promise.resolve(null);
-    return new Promise((resolve) => (this.waiting = resolve));
-  }
-
-  close(): void {
-    this.reader.close();
-  }
-
-  private deliver(line: string): void {
-    if (this.waiting) {
-      if (!this.interactive) process.stdout.write(`> ${printable(line.slice(0, 200))}\n`);
-      this.waiting(line);
-      this.waiting = null;
-    } else this.lines.push(line);
-  }
-
-  private end(): void {
-    this.ended = true;
-    this.waiting?.(null);
-    this.waiting = null;
-  }
 }

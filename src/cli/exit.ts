@@ -24,6 +24,15 @@ const REFUSED: ReadonlySet<ErrorCode> = new Set([
   "ILLEGAL_ENTRY",
   "ILLEGAL_STATE",
   "NO_LEASE",
+  "APPROVAL_EXPIRED",
+  "APPROVAL_USED",
+  "APPROVAL_CHANGED",
+  "APPROVER_UNKNOWN",
+  "ALREADY_APPROVED",
+  "INVALID_TOKEN",
+  "TASK_QUARANTINED",
+  "INVALID_EXPORT",
+  "TASK_EXISTS",
 ]);
 const FAILED: ReadonlySet<ErrorCode> = new Set([
   "MODEL_FAILED",

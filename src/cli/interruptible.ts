@@ -1,3 +1,4 @@
+import { signedIn } from "../compile/identity.ts";
 import type { WorkflowGraph } from "../compile/workflow-graph.ts";
 
 /** Set by Ctrl-C; a second Ctrl-C ends the process at once. */
@@ -11,6 +12,13 @@ export class Interrupted extends Error {
   }
 }
 
+export interface RunSettings {
+  /** Who answers, where the input is an answer. */
+  readonly who?: string;
+  /** Gets the text of replies as it is written. */
+  readonly onReply?: (delta: string) => void;
+}
+
 /**
  * Runs a task as far as it goes. Ctrl-C aborts the run: what was committed stays, the lease is
  * released, and the task can be resumed.
@@ -21,7 +29,7 @@ export async function runInterruptibly(
   graph: WorkflowGraph,
   taskId: string,
   input: unknown,
-  onReply?: (delta: string) => void,
+  { who, onReply }: RunSettings = {},
 ): Promise<void> {
   const abort = new AbortController();
   const onSignal = () => {
@@ -30,7 +38,10 @@ export async function runInterruptibly(
   };
   process.on("SIGINT", onSignal);
   process.on("SIGTERM", onSignal);
-  const config = { configurable: { thread_id: taskId }, signal: abort.signal };
+  const config = {
+    configurable: { thread_id: taskId, ...(who === undefined ? {} : signedIn(who)) },
+    signal: abort.signal,
+  };
   try {
     if (onReply) {
       for await (const chunk of await graph.stream(input as never, { ...config, streamMode: "custom" })) {

@@ -1,15 +1,16 @@
-import { describeTask, type TaskDescription } from "../compile/describe.ts";
+import { describeRequests, describeTask, type TaskDescription } from "../compile/describe.ts";
 import type { TaskEvent } from "../compile/store.ts";
 import type { Preview } from "../compile/turns.ts";
 import { isWorkflowError, WorkflowError } from "../errors.ts";
+import { isPlainObject } from "../internal/json.ts";
 import { checkText } from "../people/replies.ts";
 import { storeForReading } from "./database.ts";
 import type { AnyWorkflow } from "../workflow/define.ts";
-import { targets } from "../workflow/validate.ts";
+import { targets } from "../workflow/next-step.ts";
 import { EXIT } from "./exit.ts";
 import { sameTask, type CommonOptions } from "./options.ts";
-import { howToResume } from "./hints.ts";
 import { ago, count, cut, detectTerminal, emphasise, printable, type Terminal } from "./terminal.ts";
+import { expiry, waitingLines, whoIsAsked } from "./waiting.ts";
 
 function print(options: CommonOptions, json: unknown, text: () => string): number {
   process.stdout.write(`${options.json ? JSON.stringify(json, null, 2) : text()}\n`);
@@ -31,10 +32,7 @@ function showText(task: TaskDescription, options: CommonOptions): string {
     const text = value === null ? "-" : typeof value === "string" ? value : JSON.stringify(value);
     return `  ${name.padEnd(width)}  ${cut(terminal, printable(text), 200)}`;
   });
-  const hints = (task.waiting ?? []).flatMap((request) => [
-    emphasise(terminal, "bold", `asks (${request.id}): ${printable(request.question)}`),
-    `answer with:  ${howToResume(terminal, task.taskId, sameTask(options), true)}`,
-  ]);
+  const hints = waitingLines(terminal, task.taskId, sameTask(options), task.waiting ?? []);
   const error = task.lastError
     ? [emphasise(terminal, "red", `${task.lastError.code}: ${printable(task.lastError.message)}`)]
     : [];
@@ -65,8 +63,12 @@ function eventLine(terminal: Terminal, event: TaskEvent): string {
 function tell({ kind, data }: TaskEvent): string {
   const decision = (data.decision ?? {}) as Readonly<Record<string, unknown>>;
   switch (kind) {
-    case "started":
-      return typeof data.message === "string" ? data.message : "without a message";
+    case "started": {
+      // Tasks of the first format have the input's fields beside the others.
+      const { message, ...fields } = isPlainObject(data.input) ? data.input : { message: data.message };
+      const given = Object.entries(fields).map(([name, value]) => `${name} ${JSON.stringify(value)}`);
+      return [typeof message === "string" ? message : "without a message", ...given].join("; ");
+    }
     case "decision": {
       const parts = Object.entries(decision)
         .filter(([key, value]) => key !== "because" && JSON.stringify(value) !== "{}")
@@ -76,10 +78,16 @@ function tell({ kind, data }: TaskEvent): string {
     }
     case "result":
       return `${String(data.step)}: ${JSON.stringify(data.observation)}`;
+    case "answered":
+      return tellAnswer(data);
     case "refused":
       return `${String(data.step)}: ${String(data.code)}: ${String(data.reason)}`;
     case "error":
       return `${String(data.step)}: ${String(data.code)}: ${String(data.message)}`;
+    case "migrated": {
+      const done = Array.isArray(data.done) ? data.done.map(String) : [];
+      return [`version ${String(data.from)} to ${String(data.to)}`, ...done].join("; ");
+    }
     default:
       return Object.entries(data)
         .filter(([, value]) => typeof value !== "object")
@@ -88,9 +96,30 @@ function tell({ kind, data }: TaskEvent): string {
   }
 }
 
+function tellAnswer({ id, who, answer, counts }: TaskEvent["data"]): string {
+  const said = isPlainObject(answer) ? answer : { type: "text", text: answer };
+  const person = typeof who === "string" ? who : "somebody who was not signed in";
+  switch (said.type) {
+    case "approve":
+      return `${person} approved ${String(id)}${counts === undefined ? "" : ", one of several who have to"}`;
+    case "reject":
+      return `${person} rejected ${String(id)}: ${String(said.reason) || "no reason given"}`;
+    case "edit":
+      return `${person} changed ${String(id)} to ${JSON.stringify(said.args)}`;
+    default:
+      return `${person} answered ${String(id)}: ${typeof said.text === "string" ? said.text : ""}`;
+  }
+}
+
 /** `statecard tasks`: all tasks of the database, the latest changed first. */
 export async function tasksCommand(options: CommonOptions): Promise<number> {
-  const rows = await storeForReading(options.db).tasks();
+  const store = storeForReading(options.db);
+  const rows = await Promise.all(
+    (await store.tasks()).map(async (row) => ({
+      ...row,
+      waiting: await describeRequests(store, row.taskId, row.waiting),
+    })),
+  );
   const json = rows.map(({ taskId, execution, updatedAt, waiting }) => ({
     taskId,
     workflow: execution.workflow,
@@ -98,26 +127,28 @@ export async function tasksCommand(options: CommonOptions): Promise<number> {
     status: waiting.length > 0 ? "waiting_user" : execution.status,
     step: execution.step,
     updatedAt: new Date(updatedAt).toISOString(),
-    ...(waiting.length > 0 ? { waiting: waiting.map(({ id, kind, question }) => ({ id, kind, question })) } : {}),
+    ...(waiting.length > 0 ? { waiting } : {}),
   }));
   const now = Date.now();
   const terminal = detectTerminal();
   return print(options, { tasks: json }, () => {
     if (rows.length === 0) return "No tasks yet. Start one with: npx statecard run GRAPH";
-    const cells = rows.map((row): [string, string, string, string] => {
+    const cells = rows.map((row): readonly string[] => {
       const { execution, waiting } = row;
-      const stands =
-        waiting.length > 0
-          ? `waiting for you: ${cut(terminal, printable(waiting[0]?.question ?? ""), 60)}`
-          : `${execution.status} at ${execution.step}`;
+      const [request] = waiting;
+      const more = waiting.length > 1 ? ` (and ${waiting.length - 1} more)` : "";
+      const stands = request
+        ? `waiting for ${cut(terminal, whoIsAsked(request), 60)}: ${cut(terminal, printable(request.question), 60)}${more}`
+        : `${execution.status} at ${execution.step}`;
       return [
         printable(cut(terminal, row.taskId, 60)),
         `${execution.workflow} v${execution.version}`,
         stands,
         ago(now - row.updatedAt),
+        request ? expiry(request, now) : "",
       ];
     });
-    const widths = [0, 1, 2].map((column) => Math.max(...cells.map((row) => (row[column] ?? "").length)));
+    const widths = [0, 1, 2, 3].map((column) => Math.max(...cells.map((row) => (row[column] ?? "").length)));
     return cells
       .map((row) =>
         row

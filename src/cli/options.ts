@@ -8,6 +8,10 @@ export interface CommonOptions {
   readonly graph?: string;
 }
 
+/** What `statecard token` can do. */
+export const TOKEN_ACTIONS = ["create", "list", "revoke"] as const;
+export type TokenAction = (typeof TOKEN_ACTIONS)[number];
+
 /** @throws USAGE for options that cannot work. */
 export function checkOptions(options: CommonOptions & { readonly chat?: boolean }): void {
   if (options.db !== undefined && options.db.trim() === "") throw usage("--db is empty; name a file, or leave it out");

@@ -5,6 +5,7 @@ import type { WorkflowGraph } from "../compile/workflow-graph.ts";
 import { howToResume, type SameTask } from "./hints.ts";
 import { isOffline } from "./interruptible.ts";
 import { count, emphasise, fieldTable, printable, progressLine, type Terminal } from "./terminal.ts";
+import { waitingLines } from "./waiting.ts";
 
 /** Where a task stands after a run, for people: progress, fields, and how to go on. */
 export async function printOutcome(
@@ -15,7 +16,7 @@ export async function printOutcome(
   before: Pick<TaskDescription, "state" | "revision">,
   options: SameTask,
 ): Promise<void> {
-  const goOn = (asks: boolean) => howToResume(terminal, task.taskId, options, asks);
+  const goOn = howToResume(terminal, task.taskId, options);
   const { dot } = terminal.marks;
   const { workflow } = graph.runtime;
   const lines = [
@@ -27,15 +28,14 @@ export async function printOutcome(
   for (const reply of await repliesSince(store, task.taskId, before.revision))
     lines.push(`${terminal.marks.said}${printable(reply)}`);
   if (task.waiting) {
-    for (const request of task.waiting) lines.push(emphasise(terminal, "bold", printable(request.question)));
-    lines.push(`Waiting for an answer. Go on with:  ${goOn(true)}`);
+    lines.push(...waitingLines(terminal, task.taskId, options, task.waiting));
   } else if (task.status === "completed") {
     lines.push(await closingLine(graph, store, task));
   } else if (task.lastError) {
     lines.push(emphasise(terminal, "red", `${task.lastError.code}: ${printable(task.lastError.message)}`));
-    lines.push(`Failed at ${task.step}. Try again with:  ${goOn(false)}`);
+    lines.push(`Failed at ${task.step}. Try again with:  ${goOn}`);
   } else {
-    lines.push(`Stopped at ${task.step}. Go on with:  ${goOn(false)}`);
+    lines.push(`Stopped at ${task.step}. Go on with:  ${goOn}`);
   }
   process.stdout.write(`${lines.join("\n")}\n`);
 }

@@ -1,11 +1,11 @@
 import { readFileSync } from "node:fs";
-import { Command as Program, CommanderError } from "commander";
+import { Argument, Command as Program, CommanderError } from "commander";
 import { isWorkflowError } from "../errors.ts";
 import { redact } from "../internal/redact.ts";
 import { EXIT, exitCodeOf } from "./exit.ts";
 import { howToResume } from "./hints.ts";
 import { Interrupted } from "./interruptible.ts";
-import { checkOptions, sameTask, type CommonOptions } from "./options.ts";
+import { checkOptions, sameTask, TOKEN_ACTIONS, type CommonOptions, type TokenAction } from "./options.ts";
 import { detectTerminal, printableLines } from "./terminal.ts";
 
 /** Loads a command's code when it is called, so that `--help` and wrong usage answer at once. */
@@ -24,7 +24,7 @@ function buildProgram(onAction: (options: CommonOptions, action: Action) => void
     .showHelpAfterError("(--help tells what the command takes)")
     .addHelpText(
       "after",
-      "\nExit codes: 0 finished or shown, 10 waiting for a person, 1 the task failed, 2 usage, 3 refused.\nEnvironment: STATECARD_DB, OPENAI_API_KEY, OPENAI_BASE_URL, OPENAI_MODEL.",
+      "\nExit codes: 0 finished or shown, 10 waiting for a person, 1 the task failed, 2 usage, 3 refused.\nEnvironment: STATECARD_DB, STATECARD_TOKEN, OPENAI_API_KEY, OPENAI_BASE_URL, OPENAI_MODEL.",
     );
   const command = (name: string, description: string) =>
     program
@@ -49,10 +49,17 @@ function buildProgram(onAction: (options: CommonOptions, action: Action) => void
     );
   command("resume <task>", "answer what a task asks, or let it go on after a stop or failure")
     .option("--answer <text>", "the answer to its question")
-    .option("--request <id>", "which question, where several are open")
+    .option("--approve", "let the call run that it asks about")
+    .option("--reject <reason>", "do not let it run")
+    .option("--edit <json>", "change arguments of the call; it is checked again")
+    .option("--request <id>", "which request, where several are open")
+    .option("--as <name>", "answer as this person, whose token is in STATECARD_TOKEN or typed when asked")
     .option("--graph <graph>", "the task's graph, where langgraph.json does not have it")
     .option("--chat", "converse until the task ends")
-    .addHelpText("after", '\nExample: statecard resume ticket-k3f9 --answer "P1"')
+    .addHelpText(
+      "after",
+      `\nExample: statecard resume ticket-k3f9 --answer "P1"\n         statecard resume refund-02 --edit '{"amount": 50}'`,
+    )
     .action((task: string, options: CommonOptions) =>
       onAction(options, async () => (await import("./run.ts")).resumeCommand(task, options)),
     );
@@ -65,6 +72,23 @@ function buildProgram(onAction: (options: CommonOptions, action: Action) => void
   command("tasks", "all tasks of the database, the latest changed first").action((options: CommonOptions) =>
     onAction(options, async () => (await import("./look.ts")).tasksCommand(options)),
   );
+  command("migrate", "what the present release means for every stored task; writes the declared migrations down")
+    .option("--dry-run", "only say it, write nothing")
+    .option("--graph <graph>", "only the tasks of this graph")
+    .option("--unfit <choice>", "keep, empty or delete what fits no longer though the version is the same")
+    .addHelpText("after", "\nExit codes: 0 no task is quarantined, 3 some are; those stay as they are stored.")
+    .action((options: CommonOptions) =>
+      onAction(options, async () => (await import("./migrate.ts")).migrateCommand(options)),
+    );
+  command("approvals", "every approval that is open, over all tasks").action((options: CommonOptions) =>
+    onAction(options, async () => (await import("./approvals.ts")).approvalsCommand(options)),
+  );
+  command("token", "who may answer with --as: make a person's token, list who has one, or end one")
+    .addArgument(new Argument("<action>", "what to do").choices(TOKEN_ACTIONS))
+    .argument("[name]", "whose token")
+    .action((action: TokenAction, name: string | undefined, options: CommonOptions) =>
+      onAction(options, async () => (await import("./token.ts")).tokenCommand(action, name, options)),
+    );
   command("preview <graph|task>", "what the model would be sent, under each policy, without a key")
     .option("--message <text>", "what the user would say next")
     .option("--show", "print the prompt itself")
@@ -75,6 +99,25 @@ function buildProgram(onAction: (options: CommonOptions, action: Action) => void
     .option("--mermaid", "as a Mermaid state diagram")
     .action((graph: string, options: CommonOptions) =>
       onAction(options, async () => (await import("./look.ts")).graphCommand(graph, options)),
+    );
+  command("export <task> <dir>", "a task as a folder: state.json, events.log, artifacts/")
+    .addHelpText("after", "\nWith STATECARD_EXPORT_KEY set, the export is signed.")
+    .action((task: string, folder: string, options: CommonOptions) =>
+      onAction(options, async () => (await import("./export.ts")).exportCommand(task, folder, options)),
+    );
+  program
+    .command("verify <dir>")
+    .description("whether an export is whole and unchanged, without a database; ends with 3 where it is not")
+    .option("--json", "one JSON document on standard output")
+    .addHelpText("after", "\nWith STATECARD_EXPORT_KEY set, it has to be signed with that key.")
+    .action((folder: string, options: CommonOptions) =>
+      onAction(options, async () => (await import("./export.ts")).verifyCommand(folder, options)),
+    );
+  command("import <dir>", "take an exported task into the database; its log is enough")
+    .option("--as-task <id>", "the task's id here, where its own is taken")
+    .option("--graph <graph>", "the task's graph, where langgraph.json does not have it")
+    .action((folder: string, options: CommonOptions) =>
+      onAction(options, async () => (await import("./export.ts")).importCommand(folder, options)),
     );
   return program;
 }
@@ -148,10 +191,11 @@ const RESUMABLE: ReadonlySet<string> = new Set([
   "MODEL_TIMEOUT",
   "STEP_FAILED",
   "MISSING_MODEL",
+  "APPROVAL_EXPIRED",
 ]);
 
 /** After a failure that leaves the task where it was: the command that tries again. */
 function howToGoOn({ code, details: { taskId } }: DescribedError, options: CommonOptions): string {
   if (!RESUMABLE.has(code) || typeof taskId !== "string") return "";
-  return `\nGo on with:  ${howToResume(detectTerminal(process.stderr), taskId, sameTask(options), false)}`;
+  return `\nGo on with:  ${howToResume(detectTerminal(process.stderr), taskId, sameTask(options))}`;
 }

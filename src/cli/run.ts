@@ -1,5 +1,4 @@
 import { randomInt } from "node:crypto";
-import { Command } from "@langchain/langgraph";
 import { describeTask, type TaskDescription } from "../compile/describe.ts";
 import type { TaskStore } from "../compile/store.ts";
 import type { WorkflowGraph } from "../compile/workflow-graph.ts";
@@ -9,11 +8,14 @@ import { chat } from "./chat.ts";
 import { storeForReading } from "./database.ts";
 import { exitCodeOfStatus, usage } from "./exit.ts";
 import { graphOfTask, loadGraph } from "./graphs.ts";
-import { howToResume } from "./hints.ts";
+import { howToAnswer } from "./hints.ts";
 import { runInterruptibly } from "./interruptible.ts";
 import { sameTask, type CommonOptions } from "./options.ts";
 import { printOutcome } from "./outcome.ts";
+import { systemUser, whoAnswers } from "./person.ts";
+import { replyTo, verdictOf, type VerdictOptions } from "./replies.ts";
 import { detectTerminal } from "./terminal.ts";
+import { isExpired } from "./waiting.ts";
 
 export interface RunCommandOptions extends CommonOptions {
   readonly task?: string;
@@ -21,9 +23,9 @@ export interface RunCommandOptions extends CommonOptions {
   readonly set?: readonly string[];
   readonly chat?: boolean;
 }
-export interface ResumeCommandOptions extends CommonOptions {
-  readonly answer?: string;
+export interface ResumeCommandOptions extends CommonOptions, VerdictOptions {
   readonly request?: string;
+  readonly as?: string;
   readonly chat?: boolean;
 }
 
@@ -42,7 +44,7 @@ export async function runCommand(name: string, options: RunCommandOptions): Prom
   };
   await rememberGraph(store, taskId, name);
   const again = sameTask({ ...options, graph: undefined });
-  if (options.chat) return chat({ graph, store, taskId, start: input, options: again });
+  if (options.chat) return chat({ graph, store, taskId, start: input, options: again, who: systemUser() });
   await runInterruptibly(graph, taskId, input);
   return report({ graph, store, taskId, options, before: { state: {}, revision: 0 } });
 }
@@ -52,7 +54,7 @@ async function refuseWaiting(store: TaskStore, taskId: string, options: RunComma
   if ((await store.head(taskId)) === null) return;
   const { waiting } = await describeTask(store, taskId);
   if (!waiting) return;
-  const goOn = howToResume(detectTerminal(), taskId, sameTask(options), true);
+  const goOn = howToAnswer(detectTerminal(), taskId, sameTask(options), waiting);
   throw new WorkflowError("TASK_WAITING", `task ${taskId} exists and waits for an answer; give it with: ${goOn}`, {
     details: { taskId, open: waiting },
   });
@@ -60,39 +62,28 @@ async function refuseWaiting(store: TaskStore, taskId: string, options: RunComma
 
 /** `statecard resume`: records an answer where one is given, and lets the task go on. */
 export async function resumeCommand(taskId: string, options: ResumeCommandOptions): Promise<number> {
-  if (options.request !== undefined && options.answer === undefined) {
-    throw usage("--request names what --answer answers; give both");
+  const verdict = verdictOf(options);
+  if (!verdict && options.request !== undefined) {
+    throw usage("--request names what is answered; give --answer, --approve, --reject or --edit with it");
+  }
+  if (!verdict && !options.chat && options.as !== undefined) {
+    throw usage("--as names who answers; give --answer, --approve, --reject or --edit with it");
   }
   const store = storeForReading(options.db);
   const task = await describeTask(store, taskId);
+  const who = verdict || options.chat ? await whoAnswers(options.as, store) : systemUser();
   const graph = await graphOfTask(store, taskId, task.workflow, options.graph);
-  if (options.answer !== undefined) {
-    checkAsked(task, options.request);
-    const resume = options.request === undefined ? options.answer : { [options.request]: options.answer };
-    await runInterruptibly(graph, taskId, new Command({ resume }));
+  const now = graph.runtime.clock.now();
+  if (verdict) {
+    await runInterruptibly(graph, taskId, await replyTo(store, task, verdict, options.request), { who });
   } else if (task.status === "completed") {
     const message = `task ${taskId} was completed; there is nothing to resume; start a new one with: npx statecard run ${task.workflow}`;
     throw new WorkflowError("TASK_FINISHED", message, { details: { taskId } });
-  } else if (!task.waiting) {
+  } else if (!task.waiting || task.waiting.some((request) => isExpired(request, now))) {
     await runInterruptibly(graph, taskId, null);
   }
-  if (options.chat) return chat({ graph, store, taskId, start: null, options: sameTask(options) });
+  if (options.chat) return chat({ graph, store, taskId, start: null, options: sameTask(options), who });
   return report({ graph, store, taskId, options, before: task });
-}
-
-/** Refuses an answer where nothing, or something else, is asked; finished tasks are refused by the graph. */
-function checkAsked(task: TaskDescription, request: string | undefined): void {
-  const { taskId, status, step, waiting } = task;
-  if (!waiting && status !== "completed" && status !== "failed") {
-    const message = `task ${taskId} asks nothing now (it is ${status} at ${step}); resume it without --answer to let it go on`;
-    throw new WorkflowError("TASK_NOT_WAITING", message, { details: { taskId } });
-  }
-  if (request !== undefined && !waiting?.some(({ id }) => id === request)) {
-    const open = waiting?.map(({ id }) => id).join(", ") || "nothing";
-    throw new WorkflowError("STALE_RESUME", `request ${request} of task ${taskId} is not open; open now: ${open}`, {
-      details: { taskId },
-    });
-  }
 }
 
 /** Notes where a new task's graph came from, so that resume finds it. Only this command line writes that: it is a file to run. */

@@ -144,6 +144,15 @@ export function ago(milliseconds: number): string {
   return `${Math.floor(seconds / 86_400)} days`;
 }
 
+/** How long something lasts, rounded to the largest unit that fits: what ends in 23 h 59 min ends in 24 h. */
+export function lasting(milliseconds: number): string {
+  const minutes = milliseconds / 60_000;
+  if (minutes < 1) return `${Math.max(1, Math.round(minutes * 60))} s`;
+  if (minutes < 90) return `${Math.round(minutes)} min`;
+  if (minutes < 2880) return `${Math.round(minutes / 60)} h`;
+  return `${Math.round(minutes / 1440)} days`;
+}
+
 /** Text as one argument of a shell command. */
 export function shellWord(text: string): string {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;

@@ -1,16 +1,19 @@
-import { interrupt, type LangGraphRunnableConfig } from "@langchain/langgraph";
+import type { LangGraphRunnableConfig } from "@langchain/langgraph";
 import { WorkflowError } from "../errors.ts";
+import { faultPoint } from "../internal/fault-point.ts";
 import { shorten } from "../internal/json.ts";
-import { pauseValue } from "../people/pause.ts";
+import { isExpired } from "../people/expiry.ts";
 import { questionRequest, type Request, type RequestRow } from "../people/requests.ts";
 import { NO_USAGE, type Observation, type Pending } from "../state/execution.ts";
-import { fail, FREE, settle, type Decision, type Settlement } from "../workflow/advance.ts";
+import { settle, type Settlement } from "../workflow/advance.ts";
+import { fail, FREE, type Decision } from "../workflow/record.ts";
 import type { ChildResult, RuntimeStep, Snapshot } from "../workflow/define.ts";
 import { openMoves } from "../workflow/next-step.ts";
+import { actCalls } from "./act-calls.ts";
+import { expired, pause, type Action } from "./action.ts";
 import { snapshotOf, type ChannelValues } from "./channels.ts";
 import type { ChildStanding } from "./child.ts";
 import { enter, type Runtime } from "./runtime.ts";
-import type { Lease } from "./store.ts";
 
 /**
  * The one node that acts: it carries out the recorded decision's action, pauses for what is still
@@ -23,50 +26,60 @@ export function actNode(runtime: Runtime) {
     const snapshot = snapshotOf(runtime.workflow, values);
     const { pending } = snapshot.execution;
     if (!pending) throw new WorkflowError("ILLEGAL_ENTRY", `task ${lease.taskId} has no action to carry out`);
+    faultPoint("before-act");
     const forks = (await runtime.store.head(lease.taskId))?.forks ?? 0;
-    const action: Action = { runtime, snapshot, lease, forks, config };
-    const outcome = pending.kind === "question" ? await askPerson(action, pending) : await runChild(action, pending);
+    const checkpointId = config.executionInfo?.checkpointId ?? "";
+    const action: Action = { runtime, snapshot, lease, forks, checkpointId, config };
+    const outcome = await carryOut(action, pending);
+    faultPoint("before-commit");
     return commit(runtime, snapshot, outcome);
   };
 }
 
-interface Action {
-  readonly runtime: Runtime;
-  readonly snapshot: Snapshot;
-  readonly lease: Lease;
-  readonly forks: number;
-  readonly config: LangGraphRunnableConfig;
+function carryOut(action: Action, pending: Pending): Promise<Settlement> {
+  switch (pending.kind) {
+    case "question":
+      return askPerson(action, pending);
+    case "calls":
+      return actCalls(action, pending);
+    case "workflow":
+      return runChild(action, pending);
+  }
 }
 
 function commit(runtime: Runtime, snapshot: Snapshot, outcome: Settlement): Record<string, unknown> {
   const settled = settle(runtime.workflow, snapshot, outcome);
   if (settled.ok) return { ...settled.update.changes, execution: settled.update.execution };
+  if (outcome.observation.kind === "results" && outcome.result?.calls) {
+    // What was done stays done: the results commit, the patch and the move do not.
+    const note = `the patch and the move were dropped: ${settled.refusal.reason}`;
+    return commit(runtime, snapshot, { ...outcome, observation: { ...outcome.observation, note }, result: null });
+  }
   const { step } = snapshot.execution;
   const error = { code: settled.refusal.code, message: `step ${step}: ${settled.refusal.reason}`, step };
   return { execution: fail(snapshot.execution, error, FREE, outcome.observation) };
 }
 
 async function askPerson(action: Action, pending: Extract<Pending, { kind: "question" }>): Promise<Settlement> {
-  const { store } = action.runtime;
-  const request = questionRequest(pending, action.forks);
-  await store.addRequests(action.lease.taskId, pending.decision, action.forks, [request]);
+  const { runtime, snapshot, lease, forks } = action;
+  const { store, clock, workflow } = runtime;
+  const deadline = workflow.steps[snapshot.execution.step]?.deadline;
+  const asked = questionRequest(pending, forks, deadline && clock.now() + deadline.afterMs);
+  await store.addRequests(lease.taskId, pending.decision, forks, [asked]);
   for (;;) {
-    const row = await store.request(action.lease.taskId, request.id);
-    if (row?.answer) {
-      return {
-        observation: { kind: "answer", question: pending.question, text: row.answer.text },
-        result: null,
-        usage: NO_USAGE,
-      };
+    const row = await store.request(lease.taskId, asked.id);
+    if (row?.answer?.type === "text") {
+      const observation: Observation = { kind: "answer", question: pending.question, text: row.answer.text };
+      return { observation, result: null, usage: NO_USAGE };
     }
+    // The row may be older than this run, and its time with it.
+    const request = row?.request ?? asked;
+    if (deadline && isExpired(request, clock)) {
+      return expired(deadline.to, { kind: "expired", what: pending.question });
+    }
+    faultPoint("before-interrupt");
     await pause(action, [request]);
   }
-}
-
-/** Pauses for these requests; returns where an answer came in the last moment. */
-async function pause(action: Action, requests: readonly Request[]): Promise<void> {
-  const ids = requests.map((request) => request.id);
-  if (await action.runtime.store.closing(action.lease, ids)) interrupt(pauseValue(requests));
 }
 
 async function runChild(action: Action, pending: Extract<Pending, { kind: "workflow" }>): Promise<Settlement> {
@@ -75,7 +88,7 @@ async function runChild(action: Action, pending: Extract<Pending, { kind: "workf
   const runner = runtime.children[step];
   const declared = runtime.workflow.steps[step];
   if (!runner || !declared) throw new WorkflowError("ILLEGAL_STATE", `step ${step} runs no workflow`);
-  const childId = `${lease.taskId}/${step}/${pending.decision}.${forks}`;
+  const childId = `${lease.taskId}/${pending.startedAt ?? step}/${pending.decision}.${forks}`;
   const prefix = `w${pending.decision}.${forks}/`;
   for (;;) {
     const standing = await runner.run(childId, pending.input, config);
@@ -102,7 +115,7 @@ async function passOn(action: Action, childId: string, row: RequestRow, prefix: 
   const known = await action.runtime.store.request(childId, id);
   // The child may have been answered under its own id meanwhile; the first answer counts.
   if (!row.answer || known?.answer) return;
-  await action.runtime.store.answer(childId, id, row.answer, row.answeredBy ?? "parent");
+  await action.runtime.store.answer(childId, id, { answer: row.answer, who: row.answeredBy });
 }
 
 function childOutcome(

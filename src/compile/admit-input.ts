@@ -56,11 +56,17 @@ export function admitInput(workflow: AnyWorkflow, input: unknown, situation: Sit
       { details: { taskId } },
     );
   }
-  if (open.length === 1 && typeof checked.message === "string" && Object.keys(checked).length === 1) {
+  if (
+    open.length === 1 &&
+    only.kind === "question" &&
+    typeof checked.message === "string" &&
+    Object.keys(checked).length === 1
+  ) {
     return { kind: "answer", request: only, text: checked.message };
   }
   const ids = open.map((request) => request.id).join(", ");
-  throw new WorkflowError("TASK_WAITING", `task ${taskId} waits for ${ids}; answer by id`, {
+  const how = only.kind === "question" ? "answer by id" : "approve or reject it";
+  throw new WorkflowError("TASK_WAITING", `task ${taskId} waits for ${ids}; ${how}`, {
     details: { taskId, open },
   });
 }

@@ -1,27 +1,21 @@
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
-import {
-  Command,
-  END,
-  INTERRUPT,
-  MemorySaver,
-  START,
-  StateGraph,
-  type LangGraphRunnableConfig,
-} from "@langchain/langgraph";
+import { Command, END, INTERRUPT, MemorySaver, START, StateGraph } from "@langchain/langgraph";
 import type { BaseCheckpointSaver } from "@langchain/langgraph-checkpoint";
 import type { OutputMode } from "../decision/providers.ts";
 import { WorkflowError } from "../errors.ts";
 import { systemClock, type Clock } from "../internal/clock.ts";
+import { declareSecrets } from "../internal/redact.ts";
 import { NAMED_REPLIES } from "../people/replies.ts";
 import type { Fields } from "../state/fields.ts";
 import { DEFAULT_VIEW, POLICIES, type ViewOptions } from "../view/render.ts";
 import { anyWorkflow, type AnyWorkflow, type Workflow } from "../workflow/define.ts";
 import { ACT, dueNode, END_OF_TASK } from "../workflow/next-step.ts";
-import { targets } from "../workflow/validate.ts";
+import { targets } from "../workflow/next-step.ts";
 import { actNode } from "./act-node.ts";
 import { channelsOf, snapshotOf, type ChannelValues } from "./channels.ts";
 import type { ChildRunner } from "./child.ts";
 import { InProcessStore } from "./in-process-store.ts";
+import { NodeBody, Route } from "./lean.ts";
 import { openRequests } from "./open-requests.ts";
 import type { Runtime } from "./runtime.ts";
 import { stepNode } from "./step-node.ts";
@@ -45,6 +39,11 @@ export interface CompileOptions {
   /** Handed to code steps as `context.clients`. */
   readonly clients?: Readonly<Record<string, unknown>>;
   readonly clock?: Clock;
+  /**
+   * Names of environment variables whose values are never kept or shown: they are replaced in state,
+   * prompt, log and errors. Names that end in KEY, TOKEN, SECRET, PASSWORD or CREDENTIALS need no mention.
+   */
+  readonly secrets?: readonly string[];
 }
 
 const DEFAULT_MODEL_TIMEOUT_MS = 120_000;
@@ -75,13 +74,13 @@ export function compileAny(workflow: AnyWorkflow, options: CompileOptions): Work
   runtime.store.bind(workflow);
   // The builder's types follow literal node names, which only a definition's author knows.
   const builder = new StateGraph(channelsOf(workflow)) as unknown as DynamicBuilder;
-  const route = (values: ChannelValues) => dueEdge(workflow, values);
+  const route = new Route((values) => dueEdge(workflow, values));
   for (const [name, step] of Object.entries(workflow.steps)) {
     if (step.final) continue;
-    builder.addNode(name, stepNode(runtime, name, step));
+    builder.addNode(name, new NodeBody(name, stepNode(runtime, name, step)));
     builder.addConditionalEdges(name, route, pathMap(workflow, [name, ...targets(step)]));
   }
-  builder.addNode(ACT, actNode(runtime));
+  builder.addNode(ACT, new NodeBody(ACT, actNode(runtime)));
   builder.addConditionalEdges(ACT, route, pathMap(workflow, Object.keys(workflow.steps)));
   builder.addEdge(START, workflow.initial);
   const plain = builder.compile({ name: workflow.name, description: workflow.goal });
@@ -89,15 +88,8 @@ export function compileAny(workflow: AnyWorkflow, options: CompileOptions): Work
 }
 
 interface DynamicBuilder {
-  addNode(
-    name: string,
-    body: (values: ChannelValues, config: LangGraphRunnableConfig) => Promise<Record<string, unknown>>,
-  ): void;
-  addConditionalEdges(
-    from: string,
-    route: (values: ChannelValues) => string,
-    paths: Readonly<Record<string, string>>,
-  ): void;
+  addNode(name: string, body: NodeBody): void;
+  addConditionalEdges(from: string, route: Route, paths: Readonly<Record<string, string>>): void;
   addEdge(from: string, to: string): void;
   compile(options: object): object;
 }
@@ -130,6 +122,7 @@ function runtimeOf(workflow: AnyWorkflow, options: CompileOptions): Runtime {
   if (!Number.isInteger(view.rawMessages) || view.rawMessages < 0) {
     throw new WorkflowError("INVALID_OPTIONS", "view.rawMessages must be a whole number from 0");
   }
+  declareSecrets(options.secrets ?? []);
   const clock = options.clock ?? systemClock;
   const store = options.store ?? new InProcessStore(options.checkpointer ?? new MemorySaver(), clock);
   const shared = { ...options, store, checkpointer: undefined };
@@ -182,14 +175,21 @@ function childRunner(graph: WorkflowGraph, step: string): ChildRunner {
   };
 }
 
+/** What a person says about a call that waits for approval. A plain "approve" or "reject" does too. */
+export type Verdict =
+  | { readonly type: "approve" }
+  | { readonly type: "reject"; readonly message?: string }
+  | { readonly type: "edit"; readonly args: Readonly<Record<string, unknown>> };
+
 /**
  * Makes the resume value for the one request that a paused result shows. It names the request, so it
  * may come late, twice or in any order: it can only ever answer what was shown.
  *
+ * @param reply the text for a question; "approve", "reject" or a verdict for an approval.
  * @throws TASK_NOT_WAITING or AMBIGUOUS_REPLY.
  * @example await graph.invoke(answer(paused, "P1"), config)
  */
-export function answer<F extends Fields>(paused: WorkflowResult<F>, reply: string): Command {
+export function answer<F extends Fields>(paused: WorkflowResult<F>, reply: string | Verdict): Command {
   const open = paused[INTERRUPT]?.[0]?.value?.requests ?? [];
   const [only] = open;
   if (!only) throw new WorkflowError("TASK_NOT_WAITING", "this result waits for nothing; read the task again");

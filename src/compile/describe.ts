@@ -2,7 +2,16 @@ import type { Request } from "../people/requests.ts";
 import type { Execution, TaskError, TaskStatus, Usage } from "../state/execution.ts";
 import { unknownTask } from "./admit-input.ts";
 import { openRequests } from "./open-requests.ts";
-import type { TaskHead, TaskStore } from "./store.ts";
+import type { TaskStore } from "./store.ts";
+
+/** What a task waits for, as the command line and servers show it. */
+export interface WaitingRequest extends Pick<
+  Request,
+  "id" | "kind" | "question" | "tool" | "args" | "approvers" | "count" | "expiresAt"
+> {
+  /** Who has approved so far, where several have to. */
+  readonly approvedBy?: readonly string[];
+}
 
 /** A task as the command line and servers show it. */
 export interface TaskDescription {
@@ -15,16 +24,16 @@ export interface TaskDescription {
   readonly revision: number;
   readonly retryCount: number;
   readonly state: Readonly<Record<string, unknown>>;
-  readonly waiting?: readonly Pick<Request, "id" | "kind" | "question">[];
+  readonly waiting?: readonly WaitingRequest[];
   readonly lastError?: TaskError;
+  /** Why the task does not fit its workflow's present release; then the rest is as it is stored. */
+  readonly quarantine?: string;
   readonly usage: Usage;
 }
 
-// An error is followed by nothing but refusals and answers until the task has moved on.
+// An error is followed by nothing but these until the task has moved on.
+const SINCE_ERROR: ReadonlySet<string> = new Set(["refused", "answered", "migrated"]);
 const RECENT_EVENTS = 20;
-
-// Channels that are not the workflow's fields.
-const OWN_CHANNELS = /^(?:execution|message|__.*|branch:.*)$/;
 
 /**
  * Reads where a task stands, from its store alone. The status is the true one: waiting where
@@ -33,9 +42,9 @@ const OWN_CHANNELS = /^(?:execution|message|__.*|branch:.*)$/;
  * @throws UNKNOWN_TASK.
  */
 export async function describeTask(store: TaskStore, taskId: string): Promise<TaskDescription> {
-  const head = await store.head(taskId);
+  const head = await store.look(taskId);
   if (!head) throw unknownTask(taskId);
-  const { execution } = head;
+  const { execution, state, quarantine } = head;
   const open = await openRequests(store, taskId, head);
   const lastError = execution.lastError ?? (await errorSince(store, taskId, execution));
   return {
@@ -47,11 +56,26 @@ export async function describeTask(store: TaskStore, taskId: string): Promise<Ta
     completedSteps: execution.completedSteps,
     revision: execution.revision,
     retryCount: execution.retryCount,
-    state: await stateOf(store, taskId, head),
-    ...(open.length > 0 ? { waiting: open.map(({ id, kind, question }) => ({ id, kind, question })) } : {}),
+    state,
+    ...(quarantine === null ? {} : { quarantine }),
+    ...(open.length > 0 ? { waiting: await describeRequests(store, taskId, open) } : {}),
     ...(lastError ? { lastError } : {}),
     usage: execution.usage,
   };
+}
+
+/** Open requests without what only the runtime needs, and with who has approved already. */
+export function describeRequests(
+  store: TaskStore,
+  taskId: string,
+  open: readonly Request[],
+): Promise<readonly WaitingRequest[]> {
+  return Promise.all(
+    open.map(async ({ digest: _digest, ...request }) => {
+      if ((request.count ?? 1) <= 1) return request;
+      return { ...request, approvedBy: (await store.request(taskId, request.id))?.approvedBy ?? [] };
+    }),
+  );
 }
 
 function trueStatus(execution: Execution, open: readonly Request[], error: TaskError | null): TaskStatus {
@@ -63,17 +87,8 @@ function trueStatus(execution: Execution, open: readonly Request[], error: TaskE
 /** An error that ended the latest run before it could commit anything; the task can be resumed. */
 async function errorSince(store: TaskStore, taskId: string, execution: Execution): Promise<TaskError | null> {
   if (execution.status === "completed") return null;
-  const latest = (await store.events(taskId, RECENT_EVENTS)).findLast(
-    (event) => event.kind !== "refused" && event.kind !== "answered",
-  );
+  const latest = (await store.events(taskId, RECENT_EVENTS)).findLast((event) => !SINCE_ERROR.has(event.kind));
   if (latest?.kind !== "error" || latest.revision !== execution.revision) return null;
   const { code, message, step } = latest.data;
   return { code: String(code), message: String(message), step: String(step) };
-}
-
-async function stateOf(store: TaskStore, taskId: string, head: TaskHead): Promise<Readonly<Record<string, unknown>>> {
-  const configurable = { thread_id: taskId, checkpoint_ns: "", checkpoint_id: head.checkpointId };
-  const tuple = await store.checkpointer.getTuple({ configurable });
-  const values = Object.entries(tuple?.checkpoint.channel_values ?? {});
-  return Object.fromEntries(values.filter(([name]) => !OWN_CHANNELS.test(name)));
 }

@@ -1,10 +1,14 @@
 import type { BaseCheckpointSaver } from "@langchain/langgraph-checkpoint";
 import { WorkflowError } from "../errors.ts";
 import type { Clock } from "../internal/clock.ts";
-import type { Answer, OwnerState, Request, RequestRow } from "../people/requests.ts";
-import { executionSchema } from "../state/execution.ts";
+import type { OwnerState, Request, RequestRow, Vote } from "../people/requests.ts";
+import { countVote } from "../people/votes.ts";
+import { executionSchema, type CallResult } from "../state/execution.ts";
+import { stateIn } from "../state/fields.ts";
+import { GRACE_MS, type Holder, type Intent, type IntentState } from "../tools/journal.ts";
 import type { AnyWorkflow } from "../workflow/define.ts";
-import type { Lease, ParentPause, TaskEvent, TaskHead, TaskRow, TaskStore } from "./store.ts";
+import { judge, migratingSaver, workflowOf } from "./releases.ts";
+import type { Lease, LookedAt, ParentPause, TaskEvent, TaskHead, TaskRow, TaskStore } from "./store.ts";
 
 interface TaskMemory {
   token: number;
@@ -13,6 +17,7 @@ interface TaskMemory {
   forkedFrom: string | null;
   requests: Map<string, RequestRow>;
   events: TaskEvent[];
+  journal: Map<string, { token: number; deadline: number; result: CallResult | null }>;
   pauses: Map<number, ParentPause>;
 }
 
@@ -24,20 +29,35 @@ interface TaskMemory {
 export class InProcessStore implements TaskStore {
   readonly guarantees = "in-process";
   readonly checkpointer: BaseCheckpointSaver;
+  /** The checkpointer as it was given. */
+  private readonly saver: BaseCheckpointSaver;
   private readonly clock: Clock;
   private readonly memory = new Map<string, TaskMemory>();
+  private readonly workflows = new Map<string, AnyWorkflow>();
 
   constructor(checkpointer: BaseCheckpointSaver, clock: Clock) {
-    this.checkpointer = checkpointer;
+    this.saver = checkpointer;
+    this.checkpointer = migratingSaver(checkpointer, this.workflows);
     this.clock = clock;
   }
 
-  bind(_workflow: AnyWorkflow): void {}
+  bind(workflow: AnyWorkflow): void {
+    this.workflows.set(workflow.name, workflow);
+  }
 
   private of(taskId: string): TaskMemory {
     let memory = this.memory.get(taskId);
     if (!memory) {
-      memory = { token: 0, held: null, forks: 0, forkedFrom: null, requests: new Map(), events: [], pauses: new Map() };
+      memory = {
+        token: 0,
+        held: null,
+        forks: 0,
+        forkedFrom: null,
+        requests: new Map(),
+        events: [],
+        journal: new Map(),
+        pauses: new Map(),
+      };
       this.memory.set(taskId, memory);
     }
     return memory;
@@ -48,6 +68,22 @@ export class InProcessStore implements TaskStore {
     const execution = executionSchema.safeParse(tuple?.checkpoint.channel_values.execution);
     if (!tuple || !execution.success) return null;
     return { checkpointId: tuple.checkpoint.id, execution: execution.data, forks: this.of(taskId).forks };
+  }
+
+  async look(taskId: string): Promise<LookedAt | null> {
+    const tuple = await this.saver.getTuple({ configurable: { thread_id: taskId, checkpoint_ns: "" } });
+    const execution = executionSchema.safeParse(tuple?.checkpoint.channel_values.execution);
+    if (!tuple || !execution.success) return null;
+    const workflow = workflowOf(tuple, this.workflows);
+    const verdict = workflow && judge(workflow, tuple.checkpoint);
+    const migrated = verdict?.kind === "migrated" ? verdict.task : null;
+    return {
+      checkpointId: tuple.checkpoint.id,
+      forks: this.of(taskId).forks,
+      execution: migrated?.execution ?? execution.data,
+      state: stateIn(migrated?.values ?? tuple.checkpoint.channel_values),
+      quarantine: verdict?.kind === "quarantined" ? verdict.reason : null,
+    };
   }
 
   async acquire(taskId: string): Promise<Lease> {
@@ -97,7 +133,8 @@ export class InProcessStore implements TaskStore {
   async addRequests(taskId: string, decision: number, forks: number, requests: readonly Request[]): Promise<void> {
     const known = this.of(taskId).requests;
     for (const request of requests) {
-      if (!known.has(request.id)) known.set(request.id, { request, decision, forks, answer: null, answeredBy: null });
+      if (known.has(request.id)) continue;
+      known.set(request.id, { request, decision, forks, answer: null, answeredBy: null, approvedBy: [] });
     }
   }
 
@@ -109,13 +146,48 @@ export class InProcessStore implements TaskStore {
     return this.of(taskId).requests.get(id) ?? null;
   }
 
-  async answer(taskId: string, id: string, answer: Answer, who: string, shown?: string): Promise<OwnerState> {
+  async answer(taskId: string, id: string, vote: Vote): Promise<OwnerState> {
     const memory = this.of(taskId);
-    const row = memory.requests.get(id);
-    checkAnswerable(taskId, id, row ?? null, shown);
-    if (row) memory.requests.set(id, { ...row, answer, answeredBy: who });
-    await this.append(taskId, -1, "answered", { id, who });
+    const row = memory.requests.get(id) ?? null;
+    const counted = countVote(taskId, id, row, vote, this.clock.now());
+    if (row && "final" in counted) {
+      memory.requests.set(id, { ...row, answer: counted.final, answeredBy: vote.who });
+    } else if (row && "approvedBy" in counted) {
+      memory.requests.set(id, { ...row, approvedBy: [...row.approvedBy, counted.approvedBy] });
+    }
+    await this.append(taskId, -1, "answered", { id, who: vote.who, answer: vote.answer });
     return memory.held ?? "free";
+  }
+
+  async intend(holder: Holder, _checkpointId: string, intent: Intent): Promise<IntentState> {
+    const { journal, token } = this.of(holder.taskId);
+    if (token !== holder.token) throw staleHolder(holder.taskId);
+    const key = `${intent.key} ${intent.digest}`;
+    const known = journal.get(key);
+    if (known?.result) return { state: "done", result: known.result };
+    // A body of this process that an aborted run has left behind may still end.
+    if (known && known.token !== token && this.clock.now() < known.deadline) return { state: "alive" };
+    if (known && !intent.repeat) return { state: "begun" };
+    journal.set(key, { token, deadline: this.clock.now() + intent.timeoutMs + GRACE_MS, result: null });
+    await this.append(holder.taskId, -1, "call", { key: intent.key, tool: intent.tool });
+    return { state: "new" };
+  }
+
+  async recordResult(holder: Holder, intent: Intent, result: CallResult): Promise<boolean> {
+    const { journal } = this.of(holder.taskId);
+    const key = `${intent.key} ${intent.digest}`;
+    const known = journal.get(key);
+    if (!known || known.result || known.token !== holder.token) return false;
+    journal.set(key, { ...known, result });
+    await this.append(holder.taskId, -1, "returned", { key: intent.key, result });
+    return true;
+  }
+
+  async letGo(holder: Holder, intent: Intent): Promise<void> {
+    const { journal } = this.of(holder.taskId);
+    const key = `${intent.key} ${intent.digest}`;
+    const known = journal.get(key);
+    if (known && known.token === holder.token) journal.set(key, { ...known, deadline: 0 });
   }
 
   async hasAnswers(taskId: string): Promise<boolean> {
@@ -125,6 +197,10 @@ export class InProcessStore implements TaskStore {
   async append(taskId: string, revision: number, kind: string, data: Readonly<Record<string, unknown>>): Promise<void> {
     const { events } = this.of(taskId);
     events.push({ sequence: events.length + 1, revision, kind, at: this.clock.now(), data });
+  }
+
+  noteEdit(taskId: string, revision: number, changes: Readonly<Record<string, unknown>>): Promise<void> {
+    return this.append(taskId, revision, "edited", { changes });
   }
 
   /** Checkpoints carry what each update did, so the log needs no hook into the saver's writes. */
@@ -150,13 +226,14 @@ export class InProcessStore implements TaskStore {
   async tasks(): Promise<readonly TaskRow[]> {
     const rows: TaskRow[] = [];
     for (const taskId of this.memory.keys()) {
-      const head = await this.head(taskId);
+      const head = await this.look(taskId);
       if (!head) continue;
       const waiting = [...this.of(taskId).requests.values()].filter(
         (row) => row.answer === null && row.decision === head.execution.pending?.decision && row.forks === head.forks,
       );
       const updatedAt = this.of(taskId).events.at(-1)?.at ?? 0;
-      rows.push({ taskId, execution: head.execution, updatedAt, waiting: waiting.map((row) => row.request) });
+      const stands = { taskId, execution: head.execution, updatedAt, waiting: waiting.map((row) => row.request) };
+      rows.push(head.quarantine === null ? stands : { ...stands, quarantine: head.quarantine });
     }
     return rows.toSorted((a, b) => b.updatedAt - a.updatedAt);
   }
@@ -175,27 +252,7 @@ export class InProcessStore implements TaskStore {
   }
 }
 
-/** Refuses an answer to a request that is unknown, was answered, or is not what was shown. */
-export function checkAnswerable(taskId: string, id: string, row: RequestRow | null, shown: string | undefined): void {
-  if (!row) {
-    throw new WorkflowError(
-      "UNKNOWN_REQUEST",
-      `task ${taskId} has no request ${id}; read the task again to see what it asks`,
-      { details: { taskId, id } },
-    );
-  }
-  if (shown !== undefined && shown !== row.request.digest) {
-    throw new WorkflowError(
-      "STALE_RESUME",
-      `request ${id} of task ${taskId} is not what was shown; read the task again`,
-      { details: { taskId, id } },
-    );
-  }
-  if (row.answer !== null) {
-    throw new WorkflowError(
-      "STALE_RESUME",
-      `request ${id} of task ${taskId} was already answered; read the task again to see what it asks now`,
-      { details: { taskId, id } },
-    );
-  }
+/** @returns the error of whoever no longer holds a task. */
+function staleHolder(taskId: string): WorkflowError {
+  return new WorkflowError("STALE_WRITE", `task ${taskId} is run by another owner now`, { details: { taskId } });
 }

@@ -183,7 +183,8 @@ class ParentPauses {
   private async store(replies: ReturnType<typeof readReplies>): Promise<void> {
     for (const reply of replies) {
       try {
-        await this.runtime.store.answer(this.taskId, reply.id, reply.answer, "parent", reply.shown);
+        const seen = reply.shown === undefined ? {} : { shown: reply.shown };
+        await this.runtime.store.answer(this.taskId, reply.id, { answer: reply.answer, who: null, ...seen });
       } catch (error) {
         // Answered under the task's own id meanwhile: the first answer counts.
         if (!isWorkflowError(error, "STALE_RESUME")) throw error;

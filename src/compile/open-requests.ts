@@ -16,7 +16,9 @@ export async function openRequests(
   if (pending.kind === "question") {
     // Derived from the record, so it is open even where another process kept the row.
     const request = questionRequest(pending, head.forks);
-    return (await store.request(taskId, request.id))?.answer ? [] : [request];
+    const row = await store.request(taskId, request.id);
+    // The row alone knows until when it may be answered.
+    return row?.answer ? [] : [{ ...row?.request, ...request }];
   }
   const rows = await store.requests(taskId, pending.decision, head.forks);
   return rows.filter((row) => row.answer === null).map((row) => row.request);

@@ -1,15 +1,15 @@
 import { INTERRUPT } from "@langchain/langgraph";
 import { WorkflowError } from "../errors.ts";
+import { redactDeep } from "../internal/redact.ts";
 import { readReplies } from "../people/replies.ts";
-import type { Request } from "../people/requests.ts";
+import type { Answer, Request } from "../people/requests.ts";
+import { checkArguments, coerceArguments } from "../workflow/calls.ts";
+import type { AnyWorkflow } from "../workflow/define.ts";
 import { isFinished } from "../workflow/next-step.ts";
 import { checkWorkflow, taskFinished, unknownTask } from "./admit-input.ts";
 import { openRequests } from "./open-requests.ts";
 import type { Runtime } from "./runtime.ts";
 import type { TaskHead, TaskStore } from "./store.ts";
-
-/** Who answered, as the log keeps it. A caller cannot name itself: that would be no identity. */
-export const LOCAL = "local";
 
 /** The resume value of a Command; anything else in it would go around the table. */
 export function resumeOf(command: { goto?: unknown; update?: unknown; resume?: unknown }): unknown {
@@ -49,35 +49,27 @@ async function shownRequests(
  *
  * @throws WRONG_WORKFLOW, TASK_FINISHED, STALE_RESUME, and TASK_BUSY (with `details.recorded`) where the running owner will see the answers by itself.
  */
-export async function recordReplies(runtime: Runtime, taskId: string, resume: unknown): Promise<void> {
+export async function recordReplies(
+  runtime: Runtime,
+  taskId: string,
+  resume: unknown,
+  who: string | null,
+): Promise<void> {
   const { store, workflow } = runtime;
   const head = await store.head(taskId);
   if (!head) throw unknownTask(taskId);
   checkWorkflow(workflow, taskId, head);
   if (isFinished(workflow, head.execution)) throw taskFinished(taskId, head);
   const shown = await shownRequests(runtime, taskId);
-  const open = await openRequests(store, taskId, head);
+  const open = await openOrShown(runtime, taskId, head, shown.requests);
   let mustWake = false;
   for (const reply of readReplies(resume, shown.requests, shown.interruptId)) {
-    if (!open.some((request) => request.id === reply.id)) {
-      const known = await store.request(taskId, reply.id);
-      const code = known || isOlder(reply.id, head.execution.decisions) ? "STALE_RESUME" : "UNKNOWN_REQUEST";
-      const now = open.map((request) => request.id).join(", ") || "nothing";
-      throw new WorkflowError(
-        code,
-        `request ${reply.id} of task ${taskId} is not open${code === "STALE_RESUME" ? " any more" : ""}; open now: ${now}`,
-        {
-          details: { taskId, id: reply.id, open },
-        },
-      );
-    }
-    await addShown(
-      store,
-      taskId,
-      head,
-      open.find((request) => request.id === reply.id),
-    );
-    const owner = await store.answer(taskId, reply.id, reply.answer, LOCAL, reply.shown);
+    const request = open.find((candidate) => candidate.id === reply.id);
+    if (!request) throw await notOpen(store, taskId, head, reply.id, open);
+    await addShown(store, taskId, head, request);
+    const answer = redactDeep(checkEdited(workflow, request, reply.answer));
+    const seen = reply.shown === undefined ? {} : { shown: reply.shown };
+    const owner = await store.answer(taskId, reply.id, { answer, who, ...seen });
     mustWake ||= owner !== "running";
   }
   if (!mustWake) {
@@ -85,6 +77,50 @@ export async function recordReplies(runtime: Runtime, taskId: string, resume: un
       details: { taskId, recorded: true },
     });
   }
+}
+
+/** What is open; with another LangGraph saver, the rows of calls ended with the process that asked, and the stored interrupt tells. */
+async function openOrShown(
+  { store }: Runtime,
+  taskId: string,
+  head: TaskHead,
+  shown: readonly Request[],
+): Promise<readonly Request[]> {
+  const open = await openRequests(store, taskId, head);
+  const { pending } = head.execution;
+  if (pending?.kind !== "calls" || store.guarantees === "store") return open;
+  const rows = await store.requests(taskId, pending.decision, head.forks);
+  return rows.length > 0 ? open : shown;
+}
+
+async function notOpen(
+  store: TaskStore,
+  taskId: string,
+  head: TaskHead,
+  id: string,
+  open: readonly Request[],
+): Promise<WorkflowError> {
+  const known = await store.request(taskId, id);
+  const now = open.map((request) => request.id).join(", ") || "nothing";
+  const details = { taskId, id, open };
+  if (known?.answer && known.request.kind !== "question" && known.decision !== head.execution.pending?.decision) {
+    const message = `approval ${id} of task ${taskId} was used already: an approval holds once; open now: ${now}`;
+    return new WorkflowError("APPROVAL_USED", message, { details });
+  }
+  const code = known || isOlder(id, head.execution.decisions) ? "STALE_RESUME" : "UNKNOWN_REQUEST";
+  const message = `request ${id} of task ${taskId} is not open${code === "STALE_RESUME" ? " any more" : ""}; open now: ${now}`;
+  return new WorkflowError(code, message, { details });
+}
+
+/** An edit is checked like a new action; texts from forms become what the schema wants. */
+function checkEdited(workflow: AnyWorkflow, request: Request, answer: Answer): Answer {
+  const tool = request.tool === undefined ? undefined : workflow.tools[request.tool];
+  if (answer.type !== "edit" || !tool || request.tool === undefined) return answer;
+  const checked = checkArguments(request.tool, tool, coerceArguments(tool, answer.args));
+  if (checked.ok) return { type: "edit", args: checked.args };
+  throw new WorkflowError("INVALID_REPLY", `the edit was not taken: ${checked.reason}`, {
+    details: { id: request.id },
+  });
 }
 
 /** Makes sure that the row is there: with another LangGraph saver, it ended with the process that asked. */
@@ -100,6 +136,6 @@ export async function addShown(
 
 /** Ids carry the number of the decision that asked, so an old one is told from a wrong one. */
 function isOlder(requestId: string, decisions: number): boolean {
-  const number = /^[qw](\d+)\./.exec(requestId)?.[1];
+  const number = /^[qwau](\d+)\./.exec(requestId)?.[1];
   return number !== undefined && Number(number) <= decisions;
 }

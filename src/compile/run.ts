@@ -2,10 +2,11 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { isCommand } from "@langchain/langgraph";
 import { isWorkflowError, WorkflowError } from "../errors.ts";
 import { digest } from "../internal/digest.ts";
-import { redact } from "../internal/redact.ts";
+import { redact, redactDeep } from "../internal/redact.ts";
 import { admitInput, type Admitted } from "./admit-input.ts";
+import { personOf } from "./identity.ts";
 import { openRequests } from "./open-requests.ts";
-import { addShown, LOCAL, recordReplies, resumeOf } from "./record-answers.ts";
+import { addShown, recordReplies, resumeOf } from "./record-answers.ts";
 import { SPENT, type Runtime } from "./runtime.ts";
 import type { Lease } from "./store.ts";
 
@@ -54,9 +55,11 @@ export async function* runTask(task: RunTask): AsyncGenerator<unknown> {
   let { input } = task;
   let answered = false;
   if (isCommand(input)) {
-    await recordReplies(runtime, taskId, resumeOf(input));
+    await recordReplies(runtime, taskId, resumeOf(input), personOf(task.options.configurable));
     input = null;
     answered = true;
+  } else {
+    input = redactDeep(input);
   }
   const options = await admitAddress(task, input, answered);
   if ((await store.head(taskId)) === null) {
@@ -83,7 +86,7 @@ export async function* runTask(task: RunTask): AsyncGenerator<unknown> {
     await removeEndedChildren(runtime, taskId);
   } catch (error) {
     await noteError(runtime, taskId, error);
-    throw isWorkflowError(error) ? error.addDetails({ taskId }) : error;
+    throw isWorkflowError(error) ? error.addDetails({ taskId }).redacted(redactDeep) : error;
   } finally {
     clearInterval(renewal);
     task.options.signal?.removeEventListener("abort", letGo);
@@ -100,15 +103,14 @@ async function admitUnderLease(task: RunTask, input: unknown, lease: Lease): Pro
     head !== null && input !== null && input !== undefined && (await sameStart(runtime, taskId, input));
   const admitted = admitInput(workflow, input, { taskId, head, open, startedWithThis });
   if (admitted.kind === "start") {
-    await store.append(taskId, 0, "started", {
-      ...admitted.input,
-      digest: digest(admitted.input),
-      workflow: workflow.name,
-      version: workflow.version,
-    });
+    const { name, version, initial } = workflow;
+    const started = { input: admitted.input, digest: digest(admitted.input), workflow: name, version, step: initial };
+    await store.append(taskId, 0, "started", started);
   } else if (admitted.kind === "answer") {
     if (head) await addShown(store, taskId, head, admitted.request);
-    await store.answer(taskId, admitted.request.id, { text: admitted.text }, LOCAL, admitted.request.digest);
+    const { id, digest: shown } = admitted.request;
+    const who = personOf(task.options.configurable);
+    await store.answer(taskId, id, { answer: { type: "text", text: admitted.text }, who, shown });
   } else if (admitted.kind === "retry") {
     await task.retry(lease);
   }

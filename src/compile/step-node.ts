@@ -2,22 +2,15 @@ import { isGraphBubbleUp, type LangGraphRunnableConfig } from "@langchain/langgr
 import { decide } from "../decision/decide.ts";
 import { shapeDecision } from "../decision/parse.ts";
 import { isWorkflowError, WorkflowError } from "../errors.ts";
+import { faultPoint } from "../internal/fault-point.ts";
 import { frozenCopy, isPlainObject, shorten } from "../internal/json.ts";
-import { redact } from "../internal/redact.ts";
+import { redact, redactDeep } from "../internal/redact.ts";
 import { NO_USAGE, type Execution, type Observation, type Usage } from "../state/execution.ts";
 import type { Refusal } from "../state/patch.ts";
 import { needsTurns, renderView, type View } from "../view/render.ts";
 import { transcript } from "../view/transcript.ts";
-import {
-  applyDecision,
-  fail,
-  FREE,
-  reachedLimit,
-  startChild,
-  type Decision,
-  type DecisionCost,
-  type Update,
-} from "../workflow/advance.ts";
+import { applyDecision, reachedLimit, startChild, type Update } from "../workflow/advance.ts";
+import { fail, FREE, type Decision, type DecisionCost } from "../workflow/record.ts";
 import type { RuntimeStep, Snapshot } from "../workflow/define.ts";
 import { snapshotOf, type ChannelValues } from "./channels.ts";
 import { enter, SPENT, STREAM_REPLIES, type Runtime } from "./runtime.ts";
@@ -40,10 +33,12 @@ export function stepNode(runtime: Runtime, name: string, step: RuntimeStep) {
       const input = await guardUserCode(name, () => step.input?.(snapshot.state as never) ?? {});
       return write(startChild(snapshot, { workflow: child, input: { ...input } }, observation), values);
     }
+    faultPoint("before-decision");
     const decided = step.run
       ? await runCode(runtime, name, step.run, snapshot, observation, config)
       : await askTheModel(runtime, step, snapshot, observation, lease, config);
     if (!decided.ok) return write(refused(snapshot, decided.refusal, decided.cost, observation), values);
+    faultPoint("after-decision");
     const number = snapshot.execution.decisions + 1;
     const applied = applyDecision(runtime.workflow, snapshot, decided.decision, {
       number,
@@ -99,7 +94,7 @@ async function runCode(
       config,
     }),
   );
-  const shaped = isPlainObject(result ?? {}) ? shapeDecision(result ?? {}) : null;
+  const shaped = isPlainObject(result ?? {}) ? shapeDecision(redactDeep(result ?? {})) : null;
   if (!shaped?.ok) {
     const returned = shaped ? shaped.refusal.reason : `it returned ${shorten(String(result), 60)}`;
     throw new WorkflowError(

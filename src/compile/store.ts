@@ -1,6 +1,7 @@
 import type { BaseCheckpointSaver } from "@langchain/langgraph-checkpoint";
 import type { Execution } from "../state/execution.ts";
 import type { Request, RequestStore } from "../people/requests.ts";
+import type { Journal } from "../tools/journal.ts";
 import type { AnyWorkflow } from "../workflow/define.ts";
 
 /** The latest checkpoint of a task. */
@@ -9,6 +10,13 @@ export interface TaskHead {
   readonly execution: Execution;
   /** How often the task has been forked. */
   readonly forks: number;
+}
+
+/** A task for whoever only looks. */
+export interface LookedAt extends TaskHead {
+  readonly state: Readonly<Record<string, unknown>>;
+  /** Why its workflow's present release cannot run it; then the rest is as it is stored. */
+  readonly quarantine: string | null;
 }
 
 /** The right to run a task, held by one owner at a time. Tokens only ever grow. */
@@ -21,7 +29,7 @@ export interface Lease {
 export interface TaskEvent {
   readonly sequence: number;
   readonly revision: number;
-  /** `started`, `source`, `decision`, `result`, `failure`, `retry`, `refused`, `answered`, `edited`, `forked` or `error`. */
+  /** `started`, `source`, `asked`, `decision`, `call`, `returned`, `result`, `failure`, `retry`, `refused`, `answered`, `edited`, `forked`, `migrated`, `imported`, `override` or `error`. */
   readonly kind: string;
   /** Milliseconds since the epoch. */
   readonly at: number;
@@ -35,6 +43,8 @@ export interface TaskRow {
   /** Milliseconds since the epoch. */
   readonly updatedAt: number;
   readonly waiting: readonly Request[];
+  /** Why its workflow's present release cannot run it, where that is known. */
+  readonly quarantine?: string;
 }
 
 /** A pause that a task inside a foreign graph has raised in its parent. */
@@ -48,13 +58,16 @@ export interface ParentPause {
  * Everything that the runtime keeps outside the graph's channels. `compile` is written against this
  * port; the stores implement it.
  */
-export interface TaskStore extends RequestStore {
+export interface TaskStore extends RequestStore, Journal {
   readonly checkpointer: BaseCheckpointSaver;
   /** `store`: every write is checked in its transaction. `in-process`: only what runs in this process is checked. */
   readonly guarantees: "store" | "in-process";
   /** Tells the store a workflow's rules, before a task of it runs. */
   bind(workflow: AnyWorkflow): void;
+  /** @throws TASK_QUARANTINED where the task does not fit its workflow's present release. */
   head(taskId: string): Promise<TaskHead | null>;
+  /** The same for whoever only looks: never refused. */
+  look(taskId: string): Promise<LookedAt | null>;
 
   /**
    * Takes the lease. Until `running`, its owner looks at no answers: whoever answers has to wait for
@@ -79,6 +92,8 @@ export interface TaskStore extends RequestStore {
   lastFork(taskId: string): Promise<string | null>;
 
   append(taskId: string, revision: number, kind: string, data: Readonly<Record<string, unknown>>): Promise<void>;
+  /** Logs a correction by hand, where the store has not done it in the transaction of its checkpoint. */
+  noteEdit(taskId: string, revision: number, changes: Readonly<Record<string, unknown>>): Promise<void>;
   /** The log, oldest first; with `latest`, only so many of its last entries. */
   events(taskId: string, latest?: number): Promise<readonly TaskEvent[]>;
   /** The first entry of a kind. */

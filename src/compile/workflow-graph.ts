@@ -3,14 +3,17 @@ import { CompiledStateGraph, getConfig, INTERRUPT } from "@langchain/langgraph";
 import type { PauseValue } from "../people/pause.ts";
 import { isWorkflowError, WorkflowError } from "../errors.ts";
 import { isPlainObject, shorten } from "../internal/json.ts";
+import { redactDeep } from "../internal/redact.ts";
 import type { Execution } from "../state/execution.ts";
 import type { Fields, ValueOf } from "../state/fields.ts";
-import { retry } from "../workflow/advance.ts";
+import { retry } from "../workflow/record.ts";
 import { ACT } from "../workflow/next-step.ts";
 import { checkEdit } from "./admit-edit.ts";
 import { unknownTask } from "./admit-input.ts";
 import { drawTable } from "./drawing.ts";
+import { personOf } from "./identity.ts";
 import { runNested } from "./nested.ts";
+import { overridden, overrideIn, permitOverride, type Override } from "./override.ts";
 import { requireCheckpoint, runTask, type RunOptions } from "./run.ts";
 import { OWN_TASK, STREAM_REPLIES, type Runtime } from "./runtime.ts";
 import { LEASE_TOKEN, LOADED, type Lease } from "./store.ts";
@@ -124,14 +127,44 @@ export class WorkflowGraph<F extends Fields = Fields, I extends keyof F & string
   }
 
   /**
+   * Puts a task at a step or corrects fields past the table, for repairs. Whoever does it needs a name
+   * (`signedIn`) and a reason; both are logged. The schema still holds.
+   *
+   * @throws OVERRIDE_REFUSED, INVALID_UPDATE, UNKNOWN_TASK, TASK_BUSY.
+   * @example await graph.override({ configurable: { thread_id: "t-1", ...signedIn("ada") } }, { step: "review", reason: "sent by mistake" })
+   */
+  async override(config: RunOptions, change: Override): Promise<void> {
+    const { store, workflow } = this.runtime;
+    const taskId = taskIdOf(config.configurable);
+    const permit = permitOverride(personOf(config.configurable), change.reason);
+    if ((await store.head(taskId)) === null) throw unknownTask(taskId);
+    const lease = await store.acquire(taskId);
+    try {
+      const head = await store.head(taskId);
+      if (!head) throw unknownTask(taskId);
+      const execution = overridden(workflow, head.execution, change);
+      const configurable = { thread_id: taskId, checkpoint_ns: "", [LEASE_TOKEN]: lease.token, ...permit };
+      const values = { ...redactDeep(change.values ?? {}), execution };
+      await super.bulkUpdateState({ configurable }, [{ updates: [{ values, asNode: ACT }] }]);
+      if (store.guarantees === "in-process") {
+        const data = { ...overrideIn(permit), from: head.execution.step, to: execution.step };
+        await store.append(taskId, execution.revision, "override", data);
+      }
+    } finally {
+      await store.release(lease);
+    }
+  }
+
+  /**
    * LangGraph's state update, for correcting domain fields by hand. It takes the lease, keeps to the
    * schema, and can move nothing.
    *
    * @throws ILLEGAL_STATE, INVALID_UPDATE, UNKNOWN_TASK, TASK_BUSY.
    */
   override async bulkUpdateState(
-    ...[config, steps]: Parameters<CompiledStateGraph<never, never>["bulkUpdateState"]>
+    ...[config, given]: Parameters<CompiledStateGraph<never, never>["bulkUpdateState"]>
   ): Promise<LangGraphRunnableConfig> {
+    const steps = redactDeep(given);
     const { store, workflow } = this.runtime;
     const taskId = taskIdOf(config.configurable);
     const head = await store.head(taskId);
@@ -143,16 +176,18 @@ export class WorkflowGraph<F extends Fields = Fields, I extends keyof F & string
       if (isFork) await requireCheckpoint(this.runtime, taskId, address);
       let base = (await super.getState({ configurable: { ...config.configurable, thread_id: taskId } }))
         .values as Record<string, unknown>;
+      if (await holdsInput(this.runtime, taskId, address)) {
+        const message = `task ${taskId} has not taken its input in at this checkpoint, and an update would lose it; wake the task first, or edit a later checkpoint`;
+        throw new WorkflowError("INVALID_UPDATE", message, { details: { taskId } });
+      }
       for (const update of steps.flatMap(({ updates }) => updates)) base = checkEdit(workflow, base, update);
       if (isFork) await store.fork(lease, address);
       const updated = await super.bulkUpdateState(
         { ...config, configurable: { ...config.configurable, [LEASE_TOKEN]: lease.token } },
         steps,
       );
-      const fields = steps.flatMap(({ updates }) =>
-        updates.flatMap(({ values }) => (isPlainObject(values) ? Object.keys(values) : [])),
-      );
-      await store.append(taskId, head.execution.revision, "edited", { fields });
+      const values = steps.flatMap(({ updates }) => updates.map((update) => update.values)).filter(isPlainObject);
+      await store.noteEdit(taskId, head.execution.revision, Object.assign({}, ...values) as Record<string, unknown>);
       // The lease token must not leave the process: the server sends this config to its clients.
       const { [LEASE_TOKEN]: _token, [LOADED]: _loaded, ...configurable } = updated.configurable ?? {};
       return { configurable };
@@ -180,6 +215,13 @@ export class WorkflowGraph<F extends Fields = Fields, I extends keyof F & string
       return super.getState({ configurable: { thread_id: `${String(thread)}|${String(namespace)}` } }, options);
     return super.getState(config, options);
   }
+}
+
+/** Whether a checkpoint still has the task's input in the channel that LangGraph starts with. */
+async function holdsInput({ store }: Runtime, taskId: string, address: unknown): Promise<boolean> {
+  const at = typeof address === "string" ? { checkpoint_id: address } : {};
+  const tuple = await store.checkpointer.getTuple({ configurable: { thread_id: taskId, checkpoint_ns: "", ...at } });
+  return tuple?.checkpoint.channel_values.__start__ !== undefined;
 }
 
 const MAX_TASK_ID = 2048;

@@ -6,6 +6,7 @@ import type { RunnableConfig } from "@langchain/core/runnables";
 import { isWorkflowError, WorkflowError } from "../errors.ts";
 import type { Clock } from "../internal/clock.ts";
 import { isPlainObject, shorten } from "../internal/json.ts";
+import { StreamRedactor } from "../internal/redact.ts";
 import type { Usage } from "../state/execution.ts";
 import { keepRefusals, outputMode, redactFor, refusalIn, rememberWithoutNative, type OutputMode } from "./providers.ts";
 import { ReplyScanner } from "./reply-scanner.ts";
@@ -278,10 +279,7 @@ class ReplyModel extends BaseChatModel {
     _options: this["ParsedCallOptions"],
     manager?: CallbackManagerForLLMRun,
   ): AsyncGenerator<ChatGenerationChunk> {
-    const scanner = new ReplyScanner();
-    for await (const chunk of this.inner()) {
-      const delta = scanner.push(toolText(chunk) || contentText(chunk.content));
-      if (!delta) continue;
+    for await (const delta of this.deltas()) {
       this.onReply(delta);
       const generation = new ChatGenerationChunk({ text: delta, message: new AIMessageChunk({ content: delta }) });
       yield generation;
@@ -292,5 +290,17 @@ class ReplyModel extends BaseChatModel {
       text: "",
       message: new AIMessageChunk({ content: "", ...(usage ? { usage_metadata: usage } : {}) }),
     });
+  }
+
+  /** The pieces of the reply, as soon as it is sure that no secret begins in them. */
+  private async *deltas(): AsyncGenerator<string> {
+    const scanner = new ReplyScanner();
+    const redactor = new StreamRedactor();
+    for await (const chunk of this.inner()) {
+      const delta = redactor.push(scanner.push(toolText(chunk) || contentText(chunk.content)));
+      if (delta) yield delta;
+    }
+    const rest = redactor.end();
+    if (rest) yield rest;
   }
 }

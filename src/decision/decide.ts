@@ -4,11 +4,13 @@ import type { RunnableConfig } from "@langchain/core/runnables";
 import { isWorkflowError } from "../errors.ts";
 import type { Clock } from "../internal/clock.ts";
 import { shorten } from "../internal/json.ts";
+import { redactDeep } from "../internal/redact.ts";
 import { addUsage, NO_USAGE, type Measures, type Usage } from "../state/execution.ts";
 import type { Refusal } from "../state/patch.ts";
 import { block, escapeTags } from "../view/text.ts";
 import { viewBytes, type View, type ViewMessage } from "../view/render.ts";
-import { admitDecision, type Decision, type DecisionCost } from "../workflow/advance.ts";
+import { admitDecision } from "../workflow/advance.ts";
+import type { Decision, DecisionCost } from "../workflow/record.ts";
 import type { AnyWorkflow, Snapshot } from "../workflow/define.ts";
 import { askModel, type ChatAnswer } from "./chat.ts";
 import { outputMode, redactFor, type OutputMode } from "./providers.ts";
@@ -78,7 +80,10 @@ export async function decide(request: DecideRequest): Promise<Decided> {
     if (refused > MAX_CORRECTIONS || answer.refusal) {
       return { ok: false, refusal, cost: { usage, measures: measures(), refused } };
     }
-    messages.push(new AIMessage(shorten(answer.text, MAX_ECHO)), new HumanMessage(correction(refusal)));
+    messages.push(
+      new AIMessage(shorten(redactFor(model, answer.text), MAX_ECHO)),
+      new HumanMessage(correction(refusal)),
+    );
   }
 }
 
@@ -97,8 +102,9 @@ function readAnswer(
   }
   const parsed = parseDecision(answer.text);
   if (!parsed.ok) return parsed;
-  const admitted = admitDecision(workflow, snapshot, parsed.decision);
-  return admitted.ok ? parsed : admitted;
+  const decision = redactDeep(parsed.decision);
+  const admitted = admitDecision(workflow, snapshot, decision);
+  return admitted.ok ? { ok: true, decision } : admitted;
 }
 
 function correction(refusal: Refusal): string {

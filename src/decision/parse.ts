@@ -2,7 +2,7 @@ import { jsonrepair } from "jsonrepair";
 import { z } from "zod";
 import { isPlainObject, shorten } from "../internal/json.ts";
 import type { Refusal } from "../state/patch.ts";
-import type { Decision } from "../workflow/advance.ts";
+import type { Decision } from "../workflow/record.ts";
 
 const text = z.string().nullish();
 // The patch's values are checked later, after the merge: a partial object is right as a patch.
@@ -12,6 +12,14 @@ const decisionShape = z.strictObject({
   patch: z.custom<Record<string, unknown>>(isPlainObject, "expected an object").nullish(),
   clear: z.array(z.string()).nullish(),
   next: text,
+  calls: z
+    .array(
+      z.strictObject({
+        tool: z.string(),
+        args: z.custom<Record<string, unknown>>(isPlainObject, "expected an object"),
+      }),
+    )
+    .nullish(),
   ask: text,
   reply: text,
 });
@@ -42,7 +50,7 @@ export function shapeDecision(value: unknown): Parsed {
     const issues = parsed.error.issues.map((issue) => [issue.path.join("."), issue.message].filter(Boolean).join(": "));
     return refuse(`the answer has the wrong shape: ${shorten(issues.join("; "), 300)}`);
   }
-  const { because, patch, clear, next, ask, reply } = parsed.data;
+  const { because, patch, clear, next, calls, ask, reply } = parsed.data;
   return {
     ok: true,
     decision: {
@@ -50,6 +58,7 @@ export function shapeDecision(value: unknown): Parsed {
       patch: patch ?? null,
       clear: clear ?? null,
       next: next || null,
+      ...(calls?.length ? { calls } : {}),
       ask: ask || null,
       reply: reply || null,
     },

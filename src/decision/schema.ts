@@ -48,6 +48,18 @@ export function decisionSchema(
       ...(field.rules.description ? { description: field.rules.description } : {}),
     });
   }
+  const calls: JsonSchema[] = [];
+  for (const name of declared?.tools ?? []) {
+    const tool = workflow.tools[name];
+    if (!tool) continue;
+    const derived = fieldSchema(tool.parameters);
+    strict &&= derived.strict;
+    const args = embed(`tool.${name}`, derived.schema, definitions);
+    calls.push({
+      ...closedObject({ tool: { type: "string", const: name }, args }),
+      description: tool.description,
+    });
+  }
   const text = (description: string): JsonSchema => ({ type: ["string", "null"], description });
   const properties: Record<string, JsonSchema> = {
     reasoning: text("thinking that you need; it is not kept"),
@@ -55,6 +67,7 @@ export function decisionSchema(
     ...(writes.length > 0 ? { patch: nullable(closedObject(patch)) } : {}),
     ...(clearable.length > 0 ? { clear: nullable({ type: "array", items: { type: "string", enum: clearable } }) } : {}),
     ...(offered.length > 0 ? { next: { type: ["string", "null"], enum: [...offered, null] } } : {}),
+    ...(calls.length > 0 ? { calls: nullable({ type: "array", items: { anyOf: calls } }) } : {}),
     ask: text("a question to the user"),
     reply: text("a text to the user"),
   };

@@ -25,27 +25,51 @@ export interface PauseValue {
   readonly config?: { allow_ignore: boolean; allow_respond: boolean; allow_edit: boolean; allow_accept: boolean };
 }
 
+/** What a person may do about a request, in the words of langchain's middleware. */
+function allowedDecisions(request: Request): readonly string[] {
+  if (request.kind === "question") return ["respond"];
+  return request.kind === "approval" ? ["approve", "edit", "reject"] : ["approve", "reject"];
+}
+
 /** Makes the value of an interrupt from the requests that are open. Pure. */
 export function pauseValue(requests: readonly Request[]): PauseValue {
   const actions = requests.map((request): ActionRequest => {
-    const args = { question: request.question };
-    return { id: request.id, name: request.kind, args, arguments: args, description: request.question };
+    const args = request.args ?? { question: request.question };
+    return { id: request.id, name: nameOf(request), args, arguments: args, description: request.question };
   });
-  const allowed = ["respond"];
   const [only] = requests.length === 1 ? requests : [];
   return {
     requests,
     action_requests: actions,
-    review_configs: requests.map((request) => ({ action_name: request.kind, allowed_decisions: allowed })),
+    review_configs: requests.map((request) => ({
+      action_name: nameOf(request),
+      allowed_decisions: allowedDecisions(request),
+    })),
     actionRequests: actions,
-    reviewConfigs: requests.map((request) => ({ actionName: request.kind, allowedDecisions: allowed })),
-    ...(only
-      ? {
-          question: only.question,
-          description: only.question,
-          action_request: { action: only.kind, args: { question: only.question } },
-          config: { allow_ignore: false, allow_respond: true, allow_edit: false, allow_accept: false },
-        }
-      : {}),
+    reviewConfigs: requests.map((request) => ({
+      actionName: nameOf(request),
+      allowedDecisions: allowedDecisions(request),
+    })),
+    ...(only ? single(only) : {}),
   };
+}
+
+/** The fields that Agent Inbox reads, and the question for simple clients. */
+function single(request: Request) {
+  const asksText = request.kind === "question";
+  return {
+    question: request.question,
+    description: request.question,
+    action_request: { action: nameOf(request), args: request.args ?? { question: request.question } },
+    config: {
+      allow_ignore: false,
+      allow_respond: asksText,
+      allow_edit: request.kind === "approval",
+      allow_accept: !asksText,
+    },
+  };
+}
+
+function nameOf(request: Request): string {
+  return request.tool ?? request.kind;
 }

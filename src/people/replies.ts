@@ -13,7 +13,7 @@ export interface Reply {
 /** The key under which our own `answer(...)` sends named replies through LangGraph's resume. */
 export const NAMED_REPLIES = "__statecard_replies";
 
-const REQUEST_ID = /^(?:w\d+\.\d+\/)*q\d+\.\d+$/;
+const REQUEST_ID = /^(?:w\d+\.\d+\/)*(?:q\d+\.\d+|[au]\d+\.\d+\.\d+(?:e\d+)?)$/;
 const INTERRUPT_ID = /^[0-9a-f]{32}$/;
 
 /**
@@ -27,7 +27,7 @@ const INTERRUPT_ID = /^[0-9a-f]{32}$/;
 export function readReplies(resume: unknown, shown: readonly Request[], interruptId?: string): readonly Reply[] {
   if (isPlainObject(resume)) {
     const named = resume[NAMED_REPLIES];
-    if (Array.isArray(named)) return named.map(readNamed);
+    if (Array.isArray(named)) return named.map((item) => readNamed(item, shown));
     const keys = Object.keys(resume);
     if (keys.length > 0 && keys.every((key) => INTERRUPT_ID.test(key))) {
       const [key] = keys;
@@ -53,7 +53,7 @@ export function readReplies(resume: unknown, shown: readonly Request[], interrup
   ) {
     return Object.entries(resume).map(([id, reply]) => {
       const request = shown.find((candidate) => candidate.id === id);
-      return request ? toReply(request, reply) : { id, answer: readAnswer(reply) };
+      return request ? toReply(request, reply) : { id, answer: readUnseen(id, reply) };
     });
   }
   if (Array.isArray(resume) && resume.length > 0 && resume.every((item) => isPlainObject(item) && "type" in item)) {
@@ -62,10 +62,12 @@ export function readReplies(resume: unknown, shown: readonly Request[], interrup
   return byPosition([resume], shown);
 }
 
-function readNamed(item: unknown): Reply {
+function readNamed(item: unknown, shown: readonly Request[]): Reply {
   if (isPlainObject(item) && typeof item.id === "string") {
-    const shown = typeof item.shown === "string" ? { shown: item.shown } : {};
-    return { id: item.id, answer: readAnswer(item.reply), ...shown };
+    const { id, reply } = item;
+    const seen = typeof item.shown === "string" ? { shown: item.shown } : {};
+    const request = shown.find((candidate) => candidate.id === id);
+    return { id, answer: request ? readAnswer(request, reply) : readUnseen(id, reply), ...seen };
   }
   throw new WorkflowError("INVALID_REPLY", "a named reply needs the id of its request");
 }
@@ -85,22 +87,86 @@ function byPosition(replies: readonly unknown[], shown: readonly Request[]): rea
       { details: { open: shown } },
     );
   }
+  const ids = replies.map((reply) => (isPlainObject(reply) && typeof reply.id === "string" ? reply.id : null));
+  if (shown.every((request) => ids.includes(request.id))) {
+    return shown.map((request) => toReply(request, replies[ids.indexOf(request.id)]));
+  }
   return shown.map((request, index) => toReply(request, replies[index]));
 }
 
 function toReply(request: Request, reply: unknown): Reply {
-  return { id: request.id, shown: request.digest, answer: readAnswer(reply) };
+  return { id: request.id, shown: request.digest, answer: readAnswer(request, reply) };
+}
+
+/** An answer to a request that is not among those shown: its id tells the kind, and it will be refused with a reason. */
+function readUnseen(id: string, reply: unknown): Answer {
+  return /(?:^|\/)q/.test(id) ? readText(reply) : readVerdict(undefined, reply);
+}
+
+function readAnswer(request: Request, reply: unknown): Answer {
+  return request.kind === "question" ? readText(reply) : readVerdict(request, reply);
+}
+
+const APPROVE = new Set(["approve", "approved", "accept", "yes", "y", "ok"]);
+const REJECT = new Set(["reject", "rejected", "ignore", "no", "n"]);
+
+/** An approval, rejection or edit in any of the known shapes. Nothing unclear counts as an approval. */
+function readVerdict(request: Request | undefined, reply: unknown): Answer {
+  const word = typeof reply === "string" ? reply : isPlainObject(reply) ? reply.type : undefined;
+  const said = typeof word === "string" ? word.trim().toLowerCase() : "";
+  if (reply === true || APPROVE.has(said)) return { type: "approve" };
+  if (reply === false) return { type: "reject", reason: "" };
+  if (isPlainObject(reply)) {
+    // Agent Inbox: an answer in words to an action is a reason not to do it.
+    if (REJECT.has(said) || said === "response" || said === "respond")
+      return { type: "reject", reason: reasonIn(reply) };
+    if (said === "edit") return readEdit(request, reply);
+  }
+  if (REJECT.has(said)) return { type: "reject", reason: "" };
+  throw new WorkflowError(
+    "INVALID_REPLY",
+    `cannot read ${shorten(JSON.stringify(reply) ?? "nothing", 80)} as a verdict; send approve, {type: "reject", message}, or {type: "edit", args}`,
+  );
+}
+
+function reasonIn(reply: Readonly<Record<string, unknown>>): string {
+  const text = [reply.message, reply.reason, reply.args].find((part) => typeof part === "string" && part.trim() !== "");
+  return typeof text === "string" ? checkText(text) : "";
+}
+
+/** An edit may change the arguments, never the tool. */
+function readEdit(request: Request | undefined, reply: Readonly<Record<string, unknown>>): Answer {
+  const action = [reply.edited_action, reply.editedAction, reply.args].find(
+    (part): part is Record<string, unknown> => isPlainObject(part) && actionIn(part) !== null,
+  );
+  const named = action && actionIn(action);
+  if (named && request?.tool !== undefined && named.name !== request.tool) {
+    throw new WorkflowError(
+      "INVALID_REPLY",
+      `an edit may change the arguments of ${request.tool}, not make it ${shorten(named.name, 60)}; reject it instead`,
+    );
+  }
+  const args = named?.args ?? reply.args;
+  if (isPlainObject(args)) return { type: "edit", args };
+  throw new WorkflowError("INVALID_REPLY", 'an edit needs the new arguments: {type: "edit", args: {…}}');
+}
+
+/** An action with its name: Agent Inbox says `action`, langchain's middleware `name`. */
+function actionIn(part: Readonly<Record<string, unknown>>) {
+  const name = part.name ?? part.action;
+  const args = part.args ?? part.arguments;
+  return typeof name === "string" && isPlainObject(args) ? { name, args } : null;
 }
 
 /** The text of an answer in any of the known shapes. */
-function readAnswer(reply: unknown): Answer {
-  if (typeof reply === "string") return { text: checkText(reply) };
-  if (typeof reply === "number" || typeof reply === "boolean") return { text: String(reply) };
+function readText(reply: unknown): Answer {
+  if (typeof reply === "string") return { type: "text", text: checkText(reply) };
+  if (typeof reply === "number" || typeof reply === "boolean") return { type: "text", text: String(reply) };
   if (isPlainObject(reply)) {
     const args = reply.args;
     const nested = isPlainObject(args) ? (args.answer ?? args.question) : args;
     for (const text of [reply.message, reply.answer, reply.text, nested]) {
-      if (typeof text === "string") return { text: checkText(text) };
+      if (typeof text === "string") return { type: "text", text: checkText(text) };
     }
   }
   throw new WorkflowError(

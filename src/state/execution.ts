@@ -1,9 +1,29 @@
 import { z } from "zod";
 
-/** What came back last: the user's message, an answer to a question, or a child workflow's end. */
+const callSchema = z.object({ tool: z.string(), args: z.record(z.string(), z.unknown()) });
+/** A tool call as it was decided: the arguments are checked and complete. */
+export type Call = z.infer<typeof callSchema>;
+
+const callResultSchema = z.object({
+  /** Decision number and position: `12.0` is the first call of decision 12. */
+  id: z.string(),
+  tool: z.string(),
+  status: z.enum(["ok", "error", "timeout", "cancelled", "refused"]),
+  value: z.unknown().optional(),
+  /** What went wrong and what to do, where the status is not ok. */
+  error: z.string().optional(),
+  /** The arguments that it ran with, where a person changed them. */
+  args: z.record(z.string(), z.unknown()).optional(),
+});
+/** What a tool call came to. */
+export type CallResult = z.infer<typeof callResultSchema>;
+
+/** What came back last: the user's message, an answer to a question, results of calls, or a child workflow's end. */
 const observationSchema = z.discriminatedUnion("kind", [
   z.object({ kind: z.literal("message"), text: z.string() }),
   z.object({ kind: z.literal("answer"), question: z.string(), text: z.string() }),
+  z.object({ kind: z.literal("results"), results: z.array(callResultSchema), note: z.string().optional() }),
+  z.object({ kind: z.literal("expired"), what: z.string() }),
   z.object({ kind: z.literal("workflow"), workflow: z.string(), status: z.string() }),
 ]);
 export type Observation = z.infer<typeof observationSchema>;
@@ -43,6 +63,8 @@ const lastUpdateSchema = z.object({
   kind: z.enum(["decision", "result", "failure", "retry"]),
   step: z.string(),
   decision: z.record(z.string(), z.unknown()).nullable(),
+  /** Fields whose value in the decision's patch was added to what there was. */
+  appended: z.array(z.string()).optional(),
   observation: observationSchema.nullable(),
   usage: usageSchema,
   measures: measuresSchema.nullable(),
@@ -57,6 +79,17 @@ const pendingSchema = z.discriminatedUnion("kind", [
     decision: z.number(),
     workflow: z.string(),
     input: z.record(z.string(), z.unknown()),
+    /** The name that the step had when the child was started, where a release has renamed it since. */
+    startedAt: z.string().optional(),
+  }),
+  z.object({
+    kind: z.literal("calls"),
+    decision: z.number(),
+    calls: z.array(callSchema),
+    /** What commits with the results, if every call is ok. */
+    patch: z.record(z.string(), z.unknown()).nullable(),
+    clear: z.array(z.string()).nullable(),
+    next: z.string().nullable(),
   }),
 ]);
 export type Pending = z.infer<typeof pendingSchema>;

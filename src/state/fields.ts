@@ -152,3 +152,16 @@ export function pickState(fields: Fields, values: Readonly<Record<string, unknow
     Object.keys(fields).map((name) => [name, Object.hasOwn(values, name) ? (values[name] ?? null) : null]),
   );
 }
+
+// Channels that are not the workflow's fields.
+const OWN_CHANNELS = /^(?:execution|message|__.*|branch:.*)$/;
+
+/** Whether a channel holds one of a workflow's fields, rather than something of the runtime or of LangGraph. */
+export function isFieldChannel(name: string): boolean {
+  return !OWN_CHANNELS.test(name);
+}
+
+/** The workflow's fields among a checkpoint's channels, for whoever has no definition at hand. Pure. */
+export function stateIn(values: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
+  return Object.fromEntries(Object.entries(values).filter(([name]) => isFieldChannel(name)));
+}

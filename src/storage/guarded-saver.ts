@@ -5,59 +5,69 @@ import {
   type Checkpoint,
   type CheckpointListOptions,
   type CheckpointMetadata,
-  type CheckpointPendingWrite,
   type CheckpointTuple,
   type PendingWrite,
 } from "@langchain/langgraph-checkpoint";
+import { addressOf, text, type Address } from "./address.ts";
 import {
   CHECKPOINT_COLUMNS,
   KEPT_CHECKPOINTS,
   prune,
   readCheckpoint,
-  readHead,
+  readLatest,
+  readStanding,
+  removeInner,
   type CheckpointRow,
-  type HeadRow,
+  type Standing,
 } from "./checkpoints.ts";
+import { overrideIn } from "../compile/override.ts";
 import { LEASE_TOKEN, LOADED } from "../compile/store.ts";
 import { WorkflowError } from "../errors.ts";
 import type { Clock } from "../internal/clock.ts";
-import { isPlainObject } from "../internal/json.ts";
+import { isPlainObject, jsonEqual } from "../internal/json.ts";
 import type { Execution } from "../state/execution.ts";
+import { stateIn } from "../state/fields.ts";
 import type { AnyWorkflow } from "../workflow/define.ts";
+import { schemaDigest } from "../workflow/schema-digest.ts";
+import { faultPoint } from "../internal/fault-point.ts";
+import { commitEntry } from "../workflow/replay.ts";
 import { appendEvent } from "./events.ts";
-import { requireLease } from "./leases.ts";
+import { checkLease } from "./leases.ts";
 import { checkLegal } from "./legal.ts";
+import { Releases } from "./migrate-stored.ts";
 import { TASK_TABLES } from "./schema.ts";
-import { first, type Sql, type SqlValue } from "./sql.ts";
+import type { Database, Sql, SqlValue } from "./sql.ts";
+import { load, toTuple } from "./tuples.ts";
 
-interface WriteRow {
-  readonly task_id: string;
-  readonly channel: string;
-  readonly type: string | null;
-  readonly value: Uint8Array | string;
-}
-
-interface Address {
-  readonly thread: string;
-  readonly namespace: string;
-  readonly id: string | undefined;
-  readonly token: unknown;
-  readonly loaded: unknown;
+/** What is about to be stored. */
+interface Written {
+  readonly checkpoint: Checkpoint;
+  readonly metadata: CheckpointMetadata;
+  readonly override: ReturnType<typeof overrideIn>;
 }
 
 /**
  * A LangGraph checkpoint saver that checks every write in the write's own transaction: the lease
  * holds, the parent is the head, the change is in the table of the task's workflow.
+ *
+ * A thread is *bound* when its head row names a workflow; then nothing is written to it, inner graphs
+ * included, but by the holder of its lease, in a process that has compiled this workflow. A new thread
+ * is bound by its first checkpoint, if that has a record in the channel `execution` or comes with a
+ * lease, in a process that has compiled any workflow. Every other thread belongs to another LangGraph
+ * program, which may use the same database freely: nothing is checked, and no task can start in it.
  */
 export class GuardedSaver extends BaseCheckpointSaver {
-  private readonly sql: Sql;
+  private readonly sql: Database;
   private readonly clock: Clock;
   private readonly workflows = new Map<string, AnyWorkflow>();
+  /** Stored tasks as the workflows that are bound here take them. */
+  readonly releases: Releases;
 
-  constructor(sql: Sql, clock: Clock) {
+  constructor(sql: Database, clock: Clock) {
     super();
     this.sql = sql;
     this.clock = clock;
+    this.releases = new Releases(sql, this.serde, clock, this.workflows);
   }
 
   bind(workflow: AnyWorkflow): void {
@@ -66,55 +76,17 @@ export class GuardedSaver extends BaseCheckpointSaver {
 
   override async getTuple(config: RunnableConfig): Promise<CheckpointTuple | undefined> {
     const { thread, namespace, id } = addressOf(config);
-    const row = id === undefined ? await this.latest(thread, namespace) : await this.byId(thread, namespace, id);
+    const row = await (id === undefined
+      ? readLatest(this.sql, thread, namespace)
+      : readCheckpoint(this.sql, thread, namespace, id));
     if (!row) return undefined;
-    const tuple = await this.toTuple(thread, row);
+    const tuple = await toTuple(this.sql, this.serde, thread, row);
     const { configurable } = tuple.config;
     // LangGraph hands this config back with what it writes, so a write tells what it was based on.
     const loaded =
       config.configurable?.[LEASE_TOKEN] === undefined ? {} : { [LOADED]: id === undefined ? "head" : "addressed" };
-    return { ...tuple, config: { configurable: { ...configurable, ...loaded } } };
-  }
-
-  private async latest(thread: string, namespace: string): Promise<CheckpointRow | null> {
-    const head = await readHead(this.sql, thread, namespace);
-    if (head) return this.byId(thread, namespace, head.checkpoint_id);
-    return first<CheckpointRow>(
-      this.sql,
-      `select ${CHECKPOINT_COLUMNS} from checkpoints where thread_id = ? and checkpoint_ns = ? order by checkpoint_id desc limit 1`,
-      thread,
-      namespace,
-    );
-  }
-
-  private byId(thread: string, namespace: string, id: string): Promise<CheckpointRow | null> {
-    return readCheckpoint(this.sql, thread, namespace, id);
-  }
-
-  private async toTuple(thread: string, row: CheckpointRow): Promise<CheckpointTuple> {
-    const written = await this.sql.all<WriteRow>(
-      `select task_id, channel, type, value from writes where thread_id = ? and checkpoint_ns = ? and checkpoint_id = ? order by task_id, idx`,
-      thread,
-      row.checkpoint_ns,
-      row.checkpoint_id,
-    );
-    const pendingWrites = await Promise.all(
-      written.map(async (write): Promise<CheckpointPendingWrite> => [
-        write.task_id,
-        write.channel,
-        await this.serde.loadsTyped(write.type ?? "json", write.value),
-      ]),
-    );
-    const address = (id: string) => ({
-      configurable: { thread_id: thread, checkpoint_ns: row.checkpoint_ns, checkpoint_id: id },
-    });
-    return {
-      config: address(row.checkpoint_id),
-      checkpoint: (await this.serde.loadsTyped(row.type ?? "json", row.checkpoint)) as Checkpoint,
-      metadata: (await this.serde.loadsTyped(row.type ?? "json", row.metadata)) as CheckpointMetadata,
-      pendingWrites,
-      ...(row.parent_checkpoint_id === null ? {} : { parentConfig: address(row.parent_checkpoint_id) }),
-    };
+    const checkpoint = this.releases.fit(thread, row, tuple.checkpoint);
+    return { ...tuple, checkpoint, config: { configurable: { ...configurable, ...loaded } } };
   }
 
   override async *list(config: RunnableConfig, options: CheckpointListOptions = {}): AsyncGenerator<CheckpointTuple> {
@@ -127,19 +99,21 @@ export class GuardedSaver extends BaseCheckpointSaver {
     ];
     const used = conditions.filter(([, value]) => value !== undefined);
     const where = used.length > 0 ? `where ${used.map(([condition]) => condition).join(" and ")}` : "";
-    const rows = await this.sql.all<CheckpointRow & { thread_id: string }>(
-      `select thread_id, ${CHECKPOINT_COLUMNS} from checkpoints ${where} order by checkpoint_id desc`,
-      ...used.map(([, value]) => value as SqlValue),
-    );
     let left = options.limit ?? Infinity;
+    const isCut = Number.isSafeInteger(left) && left >= 0 && Object.keys(options.filter ?? {}).length === 0;
+    const rows = await this.sql.all<CheckpointRow & { thread_id: string }>(
+      `select thread_id, ${CHECKPOINT_COLUMNS} from checkpoints ${where} order by checkpoint_id desc ${isCut ? "limit ?" : ""}`,
+      ...used.map(([, value]) => value as SqlValue),
+      ...(isCut ? [left] : []),
+    );
     for (const row of rows) {
       if (left <= 0) return;
-      const tuple = await this.toTuple(row.thread_id, row);
+      const tuple = await toTuple(this.sql, this.serde, row.thread_id, row);
       const metadata = (tuple.metadata ?? {}) as Readonly<Record<string, unknown>>;
       const matches = Object.entries(options.filter ?? {}).every(([key, value]) => metadata[key] === value);
       if (!matches) continue;
       left--;
-      yield tuple;
+      yield { ...tuple, checkpoint: this.releases.fitToRead(row, tuple.checkpoint) };
     }
   }
 
@@ -150,17 +124,20 @@ export class GuardedSaver extends BaseCheckpointSaver {
   ): Promise<RunnableConfig> {
     const address = addressOf(config);
     const { thread, namespace, id: parent } = address;
-    if (!thread)
-      throw new WorkflowError("MISSING_TASK_ID", "a checkpoint without configurable.thread_id cannot be stored");
+    if (!thread) throw noThread();
+    const record: unknown = checkpoint.channel_values.execution ?? undefined;
     const [[type, body], [, meta]] = await Promise.all([
       this.serde.dumpsTyped(checkpoint),
-      this.serde.dumpsTyped(metadata),
+      this.serde.dumpsTyped(this.stamped(metadata, address, record)),
     ]);
-    const execution = checkpoint.channel_values.execution as Execution | undefined;
+    faultPoint("before-put");
     await this.sql.transaction(async (sql) => {
-      const head = await readHead(sql, thread, namespace);
-      const workflow = namespace === "" ? this.workflowOf(head, execution) : undefined;
-      if (workflow) await this.guard(sql, workflow, address, head, checkpoint, metadata);
+      const standing = await readStanding(sql, thread);
+      const workflow = namespace === "" ? this.workflowOf(standing, address, record) : undefined;
+      const override = overrideIn(config.configurable);
+      const execution =
+        workflow && (await this.guard(sql, workflow, address, standing, { checkpoint, metadata, override }));
+      if (namespace !== "" && standing.workflow !== null) checkLease(standing, thread, address.token);
       await sql.run(
         `insert into checkpoints (thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id, type, checkpoint, metadata)
          values (?, ?, ?, ?, ?, ?, ?)
@@ -174,10 +151,16 @@ export class GuardedSaver extends BaseCheckpointSaver {
         body,
         meta,
       );
-      await this.moveHead(sql, address, checkpoint.id, workflow ? execution : undefined);
+      faultPoint("inside-put");
+      await this.moveHead(sql, address, checkpoint.id, workflow, execution);
+      if (standing.workflow === null) return;
       const step = metadata.step ?? 0;
-      if (workflow && step > 0 && step % KEPT_CHECKPOINTS === 0) await prune(sql, thread, namespace, checkpoint.id);
-    });
+      const isPruned = step > 0 && step % KEPT_CHECKPOINTS === 0;
+      if (isPruned) await prune(sql, thread, namespace, checkpoint.id);
+      const hasEnded = execution && workflow.steps[execution.step]?.final;
+      if (workflow && (hasEnded || isPruned)) await removeInner(sql, thread, hasEnded ? "all" : "done");
+    }, thread);
+    faultPoint("after-put");
     const kept = { [LEASE_TOKEN]: address.token, [LOADED]: address.loaded };
     return {
       configurable: {
@@ -189,55 +172,107 @@ export class GuardedSaver extends BaseCheckpointSaver {
     };
   }
 
-  /** A thread is bound to a workflow by its head; a new one by the record in its first checkpoint. */
-  private workflowOf(head: HeadRow | null, execution: Execution | undefined): AnyWorkflow | undefined {
-    const name = head ? head.workflow : execution?.workflow;
-    if (!name) return undefined;
-    const workflow = this.workflows.get(name);
+  /** A task's checkpoints say by which version of what they were written. */
+  private stamped(metadata: CheckpointMetadata, { namespace, token }: Address, record: unknown): CheckpointMetadata {
+    if (namespace !== "" || token === undefined || !isPlainObject(record)) return metadata;
+    return { ...metadata, workflow: record.workflow, version: record.version } as CheckpointMetadata;
+  }
+
+  /** The workflow whose rules hold for a write to a thread's root; none where the thread is not bound. */
+  private workflowOf(standing: Standing, address: Address, record: unknown): AnyWorkflow | undefined {
+    const { thread, token } = address;
+    const isNew = standing.checkpoint_id === null;
+    if (standing.workflow === null) {
+      const claims = token !== undefined || (isNew && record !== undefined);
+      if (!claims || this.workflows.size === 0) return undefined;
+      if (!isNew || address.id !== undefined) {
+        throw new WorkflowError(
+          "WRONG_WORKFLOW",
+          `thread ${thread} holds the checkpoints of another LangGraph program, so no task can run in it; use another task id`,
+          { details: { taskId: thread } },
+        );
+      }
+    }
+    const name = standing.workflow ?? (isPlainObject(record) ? record.workflow : undefined);
+    const workflow = typeof name === "string" ? this.workflows.get(name) : undefined;
     if (workflow) return workflow;
-    if (!head) return undefined;
+    if (typeof name !== "string") {
+      throw new WorkflowError(
+        "ILLEGAL_STATE",
+        `the first checkpoint of task ${thread} was refused: it has no valid execution record; start tasks through the graph that compile() returned`,
+        { details: { taskId: thread } },
+      );
+    }
     throw new WorkflowError(
       "WRONG_WORKFLOW",
-      `this task belongs to workflow "${name}", which this process has not compiled; compile it with this store first`,
+      `task ${thread} belongs to workflow "${name}", which this process has not compiled; compile it with this store first`,
+      { details: { taskId: thread, workflow: name } },
     );
   }
 
+  /** @returns the record, which has been checked. */
   private async guard(
     sql: Sql,
     workflow: AnyWorkflow,
     address: Address,
-    head: HeadRow | null,
-    checkpoint: Checkpoint,
-    metadata: CheckpointMetadata,
-  ): Promise<void> {
+    head: Standing,
+    { checkpoint, metadata, override }: Written,
+  ): Promise<Execution | undefined> {
     const { thread, namespace, id: parent, token, loaded } = address;
-    await requireLease(sql, thread, token);
-    let from = head?.execution ? (JSON.parse(head.execution) as Execution) : null;
-    if (head && head.checkpoint_id !== parent) {
-      if (loaded !== "addressed" || parent === undefined) throw staleWrite(thread, head.checkpoint_id, parent);
-      const row = await readCheckpoint(sql, thread, namespace, parent);
+    checkLease(head, thread, token);
+    let from = head.execution === null ? null : (JSON.parse(head.execution) as Execution);
+    if (head.checkpoint_id !== null && head.checkpoint_id !== parent) {
+      const row = loaded === "addressed" && parent ? await readCheckpoint(sql, thread, namespace, parent) : null;
       if (!row) throw staleWrite(thread, head.checkpoint_id, parent);
-      const base = (await this.serde.loadsTyped(row.type ?? "json", row.checkpoint)) as Checkpoint;
+      const base = (await load(this.serde, row.type, row.checkpoint)) as Checkpoint;
       from = (base.channel_values.execution as Execution | undefined) ?? null;
     }
+    const schema = head.checkpoint_id === parent ? head.schema : null;
+    if (from) from = await this.releases.base(sql, workflow, thread, { record: from, id: parent, schema });
     const execution = checkpoint.channel_values.execution as Execution | undefined;
-    checkLegal(workflow, { source: metadata.source, from, execution, values: checkpoint.channel_values });
-    if (execution?.last && execution.revision !== from?.revision) {
-      const { kind } = execution.last;
-      await appendEvent(sql, thread, {
-        revision: execution.revision,
-        kind,
-        at: this.clock.now(),
-        data: { ...execution.last, to: execution.step },
-      });
+    const values = checkpoint.channel_values;
+    checkLegal(workflow, { source: metadata.source, from, execution, values, isOverride: override !== null });
+    if (execution && override) {
+      const snapshot = { execution, state: stateIn(values) };
+      const data = { ...override, from: from?.step, to: execution.step, snapshot };
+      await appendEvent(sql, thread, { revision: execution.revision, kind: "override", at: this.clock.now(), data });
+    } else if (execution?.last && execution.revision !== from?.revision) {
+      const { revision, last } = execution;
+      const data = commitEntry(from, execution, last, (head.forks ?? 0) > 0);
+      await appendEvent(sql, thread, { revision, kind: last.kind, at: this.clock.now(), data });
+    } else if (execution && metadata.source === "update") {
+      await this.noteEdit(sql, workflow, address, execution, checkpoint);
     }
+    return execution;
   }
 
-  private async moveHead(sql: Sql, address: Address, id: string, execution: Execution | undefined): Promise<void> {
+  /** A correction by hand is logged with what it changed, in the transaction that stores it. */
+  private async noteEdit(
+    sql: Sql,
+    workflow: AnyWorkflow,
+    { thread, namespace, id: parent }: Address,
+    { revision }: Execution,
+    checkpoint: Checkpoint,
+  ): Promise<void> {
+    const row = parent === undefined ? null : await readCheckpoint(sql, thread, namespace, parent);
+    const before = row ? ((await load(this.serde, row.type, row.checkpoint)) as Checkpoint).channel_values : {};
+    const fields = Object.keys(workflow.state).map((name) => [name, checkpoint.channel_values[name] ?? null] as const);
+    const changed = fields.filter(([name, value]) => !jsonEqual(value, before[name] ?? null));
+    const data = { changes: Object.fromEntries(changed) };
+    await appendEvent(sql, thread, { revision, kind: "edited", at: this.clock.now(), data });
+  }
+
+  private async moveHead(
+    sql: Sql,
+    address: Address,
+    id: string,
+    workflow: AnyWorkflow | undefined,
+    execution: Execution | undefined,
+  ): Promise<void> {
     await sql.run(
-      `insert into statecard_heads (task_id, namespace, checkpoint_id, workflow, revision, step, execution, updated_at) values (?, ?, ?, ?, ?, ?, ?, ?)
+      `insert into statecard_heads (task_id, namespace, checkpoint_id, workflow, revision, step, execution, updated_at, schema) values (?, ?, ?, ?, ?, ?, ?, ?, ?)
        on conflict (task_id, namespace) do update set checkpoint_id = excluded.checkpoint_id, workflow = excluded.workflow,
-         revision = excluded.revision, step = excluded.step, execution = excluded.execution, updated_at = excluded.updated_at`,
+         revision = excluded.revision, step = excluded.step, execution = excluded.execution, updated_at = excluded.updated_at, schema = excluded.schema`,
       address.thread,
       address.namespace,
       id,
@@ -246,11 +281,15 @@ export class GuardedSaver extends BaseCheckpointSaver {
       execution?.step ?? null,
       execution ? JSON.stringify(execution) : null,
       this.clock.now(),
+      workflow ? schemaDigest(workflow) : null,
     );
   }
 
   override async putWrites(config: RunnableConfig, writes: PendingWrite[], taskId: string): Promise<void> {
     const { thread, namespace, id, token, loaded } = addressOf(config);
+    if (!thread) throw noThread();
+    if (id === undefined)
+      throw new WorkflowError("UNKNOWN_CHECKPOINT", "writes without configurable.checkpoint_id cannot be stored");
     const special = writes.every(([channel]) => channel in WRITES_IDX_MAP);
     // The only task of a superstep is followed by its checkpoint at once; storing its result twice
     // would buy nothing but one model call less after a kill in between.
@@ -258,18 +297,19 @@ export class GuardedSaver extends BaseCheckpointSaver {
     const rows = await Promise.all(
       writes.map(async ([channel, value], index): Promise<SqlValue[]> => {
         const [type, body] = await this.serde.dumpsTyped(value);
-        return [thread, namespace, id ?? "", taskId, WRITES_IDX_MAP[channel] ?? index, channel, type, body];
+        return [thread, namespace, id, taskId, WRITES_IDX_MAP[channel] ?? index, channel, type, body];
       }),
     );
+    const conflict = special
+      ? "do update set channel = excluded.channel, type = excluded.type, value = excluded.value"
+      : "do nothing";
     await this.sql.transaction(async (sql) => {
-      const head = await readHead(sql, thread, namespace);
-      if (head?.workflow) {
-        await requireLease(sql, thread, token);
-        if (head.checkpoint_id !== id && loaded !== "addressed") throw staleWrite(thread, head.checkpoint_id, id);
+      const standing = await readStanding(sql, thread);
+      if (standing.workflow !== null) {
+        checkLease(standing, thread, token);
+        const isStale = namespace === "" && standing.checkpoint_id !== id && loaded !== "addressed";
+        if (isStale) throw staleWrite(thread, standing.checkpoint_id, id);
       }
-      const conflict = special
-        ? "do update set channel = excluded.channel, type = excluded.type, value = excluded.value"
-        : "do nothing";
       for (const row of rows) {
         await sql.run(
           `insert into writes (thread_id, checkpoint_ns, checkpoint_id, task_id, idx, channel, type, value) values (?, ?, ?, ?, ?, ?, ?, ?)
@@ -277,38 +317,26 @@ export class GuardedSaver extends BaseCheckpointSaver {
           ...row,
         );
       }
-    });
+    }, thread);
   }
 
   override async deleteThread(threadId: string): Promise<void> {
     await this.sql.transaction(async (sql) => {
       for (const [table, column] of TASK_TABLES) await sql.run(`delete from ${table} where ${column} = ?`, threadId);
-    });
+    }, threadId);
   }
 }
 
-function staleWrite(thread: string, head: string, parent: string | undefined): WorkflowError {
+function noThread(): WorkflowError {
+  return new WorkflowError("MISSING_TASK_ID", "a checkpoint without configurable.thread_id cannot be stored");
+}
+
+function staleWrite(thread: string, head: string | null, parent: string | undefined): WorkflowError {
   return new WorkflowError(
     "STALE_WRITE",
-    `task ${thread} has moved on: its head is ${head}, the write was based on ${parent ?? "nothing"}; read the task again`,
+    `task ${thread} has moved on: its head is ${head ?? "nowhere"}, the write was based on ${parent ?? "nothing"}; read the task again`,
     {
       details: { taskId: thread, head, parent: parent ?? null },
     },
   );
-}
-
-function addressOf(config: RunnableConfig): Address {
-  const configurable: Readonly<Record<string, unknown>> = isPlainObject(config.configurable) ? config.configurable : {};
-  const id = text(configurable.checkpoint_id);
-  return {
-    thread: text(configurable.thread_id) ?? "",
-    namespace: text(configurable.checkpoint_ns) ?? "",
-    id: id === "" ? undefined : id,
-    token: configurable[LEASE_TOKEN],
-    loaded: configurable[LOADED],
-  };
-}
-
-function text(value: unknown): string | undefined {
-  return value === undefined || value === null ? undefined : String(value);
 }

@@ -1,8 +1,9 @@
+import { randomInt } from "node:crypto";
 import type { Lease } from "../compile/store.ts";
 import { WorkflowError } from "../errors.ts";
 import type { Clock } from "../internal/clock.ts";
 import { isAlive, thisProcess } from "./owner.ts";
-import { first, type Sql } from "./sql.ts";
+import { first, type Database, type Sql } from "./sql.ts";
 
 interface LeaseRow {
   readonly token: number;
@@ -15,13 +16,14 @@ interface LeaseRow {
 
 /** How long a lease holds without being renewed; the runtime renews every 10 seconds. */
 const LEASE_MS = 30_000;
+const FIRST_TOKENS = 1_000_000_000;
 
 /** Leases with fencing tokens: one owner a task; whoever lost it can write nothing any more. */
 export class Leases {
-  private readonly sql: Sql;
+  private readonly sql: Database;
   private readonly clock: Clock;
 
-  constructor(sql: Sql, clock: Clock) {
+  constructor(sql: Database, clock: Clock) {
     this.sql = sql;
     this.clock = clock;
   }
@@ -36,7 +38,8 @@ export class Leases {
           details: { taskId, host: row.host, pid: row.pid },
         });
       }
-      const token = (row?.token ?? 0) + 1;
+      // A deleted task's tokens are forgotten: its last owner must not hold the first of its successor.
+      const token = (row?.token ?? randomInt(FIRST_TOKENS)) + 1;
       const { host, pid, started } = thisProcess;
       await sql.run(
         `insert into statecard_leases (task_id, token, host, pid, started, expires, closing) values (?, ?, ?, ?, ?, ?, 1)
@@ -50,7 +53,7 @@ export class Leases {
         this.clock.now() + LEASE_MS,
       );
       return { taskId, token };
-    });
+    }, taskId);
   }
 
   async running(lease: Lease): Promise<void> {
@@ -102,11 +105,18 @@ export class Leases {
  * @throws STALE_WRITE.
  */
 export async function requireLease(sql: Sql, taskId: string, token: unknown): Promise<void> {
-  const row = await read(sql, taskId);
-  if (!row || row.pid === null || row.token !== token) {
-    const message = `a write to task ${taskId} without its lease was refused; run tasks through the graph that compile() returned`;
-    throw new WorkflowError("STALE_WRITE", message, { details: { taskId, holder: row?.token ?? null } });
-  }
+  checkLease(await read(sql, taskId), taskId, token);
+}
+
+/** `requireLease` for a lease that has been read. */
+export function checkLease(
+  row: { readonly token: number | null; readonly pid: number | null } | null,
+  taskId: string,
+  token: unknown,
+): void {
+  if (row && row.pid !== null && row.token === token) return;
+  const message = `a write to task ${taskId} without its lease was refused; run tasks through the graph that compile() returned`;
+  throw new WorkflowError("STALE_WRITE", message, { details: { taskId, holder: row?.token ?? null } });
 }
 
 function read(sql: Sql, taskId: string): Promise<LeaseRow | null> {

@@ -1,8 +1,9 @@
+import { isOverrideOf } from "../compile/override.ts";
 import { WorkflowError } from "../errors.ts";
 import { jsonEqual } from "../internal/json.ts";
-import type { Execution } from "../state/execution.ts";
+import { executionSchema, newExecution, type Execution } from "../state/execution.ts";
 import { pickState } from "../state/fields.ts";
-import { retry } from "../workflow/advance.ts";
+import { retry } from "../workflow/record.ts";
 import type { AnyWorkflow } from "../workflow/define.ts";
 import { ACT, dueNode, END_OF_TASK, nextStep } from "../workflow/next-step.ts";
 
@@ -12,6 +13,8 @@ export interface Proposed {
   readonly from: Execution | null;
   readonly execution: Execution | undefined;
   readonly values: Readonly<Record<string, unknown>>;
+  /** True where somebody with a name and a reason writes past the table. */
+  readonly isOverride?: boolean;
 }
 
 /**
@@ -31,6 +34,12 @@ export function checkLegal(workflow: AnyWorkflow, proposed: Proposed): void {
     );
   };
   if (!execution) return refuse("the execution record is missing");
+  // An unchanged record is compared with its parent's below.
+  if (execution.revision !== from?.revision) {
+    const fault = source === "loop" && from ? shallowFault(execution) : deepFault(execution);
+    if (fault) return refuse(`its execution record is invalid at ${fault}`);
+    if (execution.workflow !== workflow.name) refuse(`its execution record is of workflow "${execution.workflow}"`);
+  }
   if (!from) {
     if (execution.step !== workflow.initial || execution.revision !== 0) refuse(`a task starts at ${workflow.initial}`);
   } else {
@@ -44,13 +53,47 @@ export function checkLegal(workflow: AnyWorkflow, proposed: Proposed): void {
   checkBranches(workflow, execution, proposed.values, refuse);
 }
 
+const SAMPLE = Object.entries(newExecution({ name: "", version: 1, initial: "" }));
+const { status: STATUS, pending: PENDING } = executionSchema.shape;
+
+/**
+ * What is wrong with a record, looking at each field's kind, and closely at those that routing needs. The
+ * whole schema takes a tenth of the time of a write: too much for each of them.
+ */
+function shallowFault(record: Execution): string | null {
+  const values: Readonly<Record<string, unknown>> = { ...record };
+  for (const [name, sample] of SAMPLE) {
+    const value = values[name];
+    const fits =
+      sample === null || typeof sample === "object"
+        ? typeof value === "object" &&
+          (value !== null || sample === null) &&
+          Array.isArray(value) === Array.isArray(sample)
+        : typeof value === typeof sample;
+    if (!fits) return name;
+  }
+  if (!STATUS.safeParse(record.status).success) return "status";
+  return record.pending === null || PENDING.safeParse(record.pending).success ? null : "pending";
+}
+
+function deepFault(record: unknown): string | null {
+  const parsed = executionSchema.safeParse(record);
+  if (parsed.success) return null;
+  const issue = parsed.error.issues[0];
+  return `${issue?.path.join(".") || "its root"}: ${issue?.message ?? "unknown"}`;
+}
+
 function checkMove(
   workflow: AnyWorkflow,
   from: Execution,
   execution: Execution,
-  { source, values }: Proposed,
+  { source, values, isOverride }: Proposed,
   refuse: (why: string) => never,
 ): void {
+  if (isOverride) {
+    if (!isOverrideOf(workflow, from, execution)) refuse("an override changes the step and fields, nothing else");
+    return;
+  }
   if (source === "update" || source === "fork" || source === "input") {
     const isRetry = from.status === "failed" && jsonEqual(execution, retry(from));
     if (!isRetry && !jsonEqual(from, execution)) refuse("the execution record belongs to the runtime");

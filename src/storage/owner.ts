@@ -1,8 +1,9 @@
-import { readFileSync } from "node:fs";
+import { readFileSync, readlinkSync } from "node:fs";
 import { hostname } from "node:os";
 
 /** A process, told apart from a later one that got the same number. */
 export interface Owner {
+  /** The machine; where a container has process numbers of its own, with their space: `host/4026532177`. */
   readonly host: string;
   readonly pid: number;
   /** The process's start in kernel ticks; 0 where the system does not tell. */
@@ -10,7 +11,7 @@ export interface Owner {
 }
 
 /** This process. */
-export const thisProcess: Owner = { host: hostname(), pid: process.pid, started: startOf(process.pid) };
+export const thisProcess: Owner = { host: machine(), pid: process.pid, started: startOf(process.pid) };
 
 /** Whether an owner on this machine still runs; owners elsewhere count as running until their lease expires. */
 export function isAlive(owner: Owner): boolean {
@@ -23,6 +24,19 @@ export function isAlive(owner: Owner): boolean {
     if ((error as NodeJS.ErrnoException).code !== "EPERM") return false;
   }
   return startOf(owner.pid) === owner.started;
+}
+
+/** The numbers of the machine itself, the same on every Linux. */
+const MACHINE_SPACE = "4026531836";
+
+/** Two containers can share a host name, and then number their processes alike. */
+function machine(): string {
+  try {
+    const space = /\d+/.exec(readlinkSync("/proc/self/ns/pid"))?.[0];
+    return space === undefined || space === MACHINE_SPACE ? hostname() : `${hostname()}/${space}`;
+  } catch {
+    return hostname();
+  }
 }
 
 function startOf(pid: number): number {

@@ -1,11 +1,13 @@
+import { WorkflowError } from "../errors.ts";
+
 /** Raised when a table changes; a database with a higher number was written by a newer version. */
-export const SCHEMA_VERSION = 1;
+const SCHEMA_VERSION = 2;
 
 /**
- * The tables. `checkpoints` and `writes` are those of LangGraph's own SqliteSaver, so that its tools
- * can read the file; ours stand beside them.
+ * The tables, in SQLite's words; PostgreSQL's connection renames two types. `checkpoints` and `writes`
+ * are those of LangGraph's own SqliteSaver, so that its tools can read the file; ours stand beside them.
  */
-export const TABLES: readonly string[] = [
+const TABLES: readonly string[] = [
   `create table if not exists statecard_meta (key text primary key, value text not null)`,
   `create table if not exists checkpoints (
     thread_id text not null, checkpoint_ns text not null default '', checkpoint_id text not null,
@@ -18,7 +20,7 @@ export const TABLES: readonly string[] = [
   `create table if not exists statecard_heads (
     task_id text not null, namespace text not null, checkpoint_id text not null, workflow text,
     revision integer not null, step text, execution text, forks integer not null default 0, last_fork text,
-    updated_at bigint not null, primary key (task_id, namespace))`,
+    updated_at bigint not null, schema text, primary key (task_id, namespace))`,
   `create table if not exists statecard_leases (
     task_id text primary key, token integer not null, host text, pid integer, started bigint,
     expires bigint not null, closing integer not null default 0)`,
@@ -28,6 +30,14 @@ export const TABLES: readonly string[] = [
   `create table if not exists statecard_requests (
     task_id text not null, id text not null, decision integer not null, forks integer not null,
     request text not null, answer text, answered_by text, answered_at bigint, primary key (task_id, id))`,
+  `create table if not exists statecard_votes (
+    task_id text not null, request_id text not null, who text not null, answer text not null, at bigint not null,
+    primary key (task_id, request_id, who))`,
+  `create table if not exists statecard_journal (
+    task_id text not null, key text not null, digest text not null, decision integer not null, tool text not null,
+    token integer not null, host text not null, pid integer not null, started bigint not null,
+    deadline bigint not null, result text, primary key (task_id, key, digest))`,
+  `create table if not exists statecard_tokens (name text primary key, hash text not null, created_at bigint not null)`,
   `create table if not exists statecard_parent_pauses (
     task_id text not null, ordinal integer not null, requests text not null, used integer not null,
     primary key (task_id, ordinal))`,
@@ -41,5 +51,44 @@ export const TASK_TABLES: readonly (readonly [table: string, column: string])[] 
   ["statecard_leases", "task_id"],
   ["statecard_events", "task_id"],
   ["statecard_requests", "task_id"],
+  ["statecard_votes", "task_id"],
+  ["statecard_journal", "task_id"],
   ["statecard_parent_pauses", "task_id"],
 ];
+
+/**
+ * What older formats need before the tables above fit, by the format that they lead to. New tables are
+ * made by their `if not exists`.
+ */
+const UPGRADES: Readonly<Record<number, readonly string[]>> = {
+  2: [`alter table statecard_heads add column schema text`],
+};
+
+/** Where the format is kept; only ask where `statecard_meta` is there. */
+export const READ_VERSION = `select value from statecard_meta where key = 'schema_version'`;
+
+/**
+ * The statements that bring a database to this version's format, to be run in one transaction that
+ * read the stored format itself. None where there is nothing to do.
+ *
+ * @param stored the stored format; null in a new database.
+ * @param where the database, as its user knows it.
+ * @throws DATABASE_TOO_NEW.
+ */
+export function setUpStatements(stored: number | null, where: string): readonly string[] {
+  if (stored === SCHEMA_VERSION) return [];
+  if (stored !== null && stored > SCHEMA_VERSION) {
+    throw new WorkflowError(
+      "DATABASE_TOO_NEW",
+      `${where} was written by a newer version of statecard (format ${stored}, this version knows ${SCHEMA_VERSION}); update statecard, or name another database with --db`,
+      { details: { database: where, version: stored, known: SCHEMA_VERSION } },
+    );
+  }
+  const newer = Object.entries(UPGRADES).filter(([format]) => stored !== null && Number(format) > stored);
+  return [
+    ...newer.flatMap(([, statements]) => statements),
+    ...TABLES,
+    `insert into statecard_meta (key, value) values ('schema_version', '${SCHEMA_VERSION}')
+     on conflict (key) do update set value = excluded.value`,
+  ];
+}

@@ -1,24 +1,23 @@
-import { checkAnswerable } from "../compile/in-process-store.ts";
-import type { Lease, ParentPause, TaskEvent, TaskHead, TaskRow, TaskStore } from "../compile/store.ts";
+import type { Lease, LookedAt, ParentPause, TaskEvent, TaskHead, TaskRow, TaskStore } from "../compile/store.ts";
 import type { Clock } from "../internal/clock.ts";
-import type { Answer, OwnerState, Request, RequestRow } from "../people/requests.ts";
-import type { Execution } from "../state/execution.ts";
+import { faultPoint } from "../internal/fault-point.ts";
+import type { OwnerState, Request, RequestRow, Vote } from "../people/requests.ts";
+import type { CallResult, Execution } from "../state/execution.ts";
+import type { Holder, Intent, IntentState } from "../tools/journal.ts";
 import type { AnyWorkflow } from "../workflow/define.ts";
+import { taskIn } from "../workflow/replay.ts";
 import { appendEvent, readEvents, readFirstEvent } from "./events.ts";
 import { readHead } from "./checkpoints.ts";
+import { readTask, type TaskWithLog } from "./export/read-task.ts";
+import { restoreTask } from "./export/restore.ts";
+import type { VerifiedExport } from "./export/verify.ts";
 import { GuardedSaver } from "./guarded-saver.ts";
 import { Leases, requireLease } from "./leases.ts";
-import { first, type Database, type Sql } from "./sql.ts";
-
-interface StoredRequest {
-  readonly decision: number;
-  readonly forks: number;
-  readonly request: string;
-  readonly answer: string | null;
-  readonly answered_by: string | null;
-}
-
-const REQUEST_COLUMNS = "decision, forks, request, answer, answered_by";
+import { intend, letGo, recordResult } from "./journal.ts";
+import type { StoredVerdict } from "./migrate-stored.ts";
+import { addRequests, hasAnswers, readRequest, readRequests, storeVote } from "./requests.ts";
+import type { Database } from "./sql.ts";
+import { createToken, isTokenOf, readTokens, revokeToken, type TokenRow } from "./tokens.ts";
 
 /** The task store on a SQL database; `sqliteStore` makes one. */
 export class SqlStore implements TaskStore {
@@ -42,7 +41,22 @@ export class SqlStore implements TaskStore {
   async head(taskId: string): Promise<TaskHead | null> {
     const row = await readHead(this.sql, taskId, "");
     if (!row?.execution) return null;
-    return { checkpointId: row.checkpoint_id, execution: JSON.parse(row.execution) as Execution, forks: row.forks };
+    const execution = await this.checkpointer.releases.record(taskId, row, JSON.parse(row.execution) as Execution);
+    return { checkpointId: row.checkpoint_id, execution, forks: row.forks };
+  }
+
+  look(taskId: string): Promise<LookedAt | null> {
+    return this.checkpointer.releases.look(taskId);
+  }
+
+  /** What the workflows of this process make of a stored task; null where there is no such task. */
+  verdict(taskId: string): Promise<StoredVerdict | null> {
+    return this.checkpointer.releases.verdict(taskId);
+  }
+
+  /** Writes a task down in the form that its workflow has now, under its lease. */
+  migrate(lease: Lease, unfit: "keep" | "empty"): Promise<StoredVerdict> {
+    return this.checkpointer.releases.migrate(lease, unfit === "empty");
   }
 
   acquire(taskId: string): Promise<Lease> {
@@ -70,82 +84,79 @@ export class SqlStore implements TaskStore {
       }
       await this.leases.markClosing(sql, lease);
       return true;
-    });
+    }, lease.taskId);
   }
 
-  fork(lease: Lease, from: string): Promise<void> {
-    return this.sql.transaction(async (sql) => {
-      await requireLease(sql, lease.taskId, lease.token);
+  async fork(lease: Lease, from: string): Promise<void> {
+    const { taskId, token } = lease;
+    const configurable = { thread_id: taskId, checkpoint_ns: "", checkpoint_id: from };
+    const tuple = await this.checkpointer.getTuple({ configurable });
+    // The log says where the branch begins, since what comes next does not follow from what came before.
+    const snapshot = taskIn(tuple?.checkpoint.channel_values ?? {});
+    await this.sql.transaction(async (sql) => {
+      await requireLease(sql, taskId, token);
       await sql.run(
         `update statecard_heads set forks = forks + 1, last_fork = ? where task_id = ? and namespace = ''`,
         from,
-        lease.taskId,
+        taskId,
       );
-      await appendEvent(sql, lease.taskId, { revision: -1, kind: "forked", at: this.clock.now(), data: { from } });
-    });
+      await appendEvent(sql, taskId, { revision: -1, kind: "forked", at: this.clock.now(), data: { from, snapshot } });
+    }, taskId);
   }
 
   async lastFork(taskId: string): Promise<string | null> {
     return (await readHead(this.sql, taskId, ""))?.last_fork ?? null;
   }
 
-  async addRequests(taskId: string, decision: number, forks: number, requests: readonly Request[]): Promise<void> {
-    for (const request of requests) {
-      await this.sql.run(
-        `insert into statecard_requests (task_id, id, decision, forks, request) values (?, ?, ?, ?, ?) on conflict (task_id, id) do nothing`,
-        taskId,
-        request.id,
-        decision,
-        forks,
-        JSON.stringify(request),
-      );
-    }
+  addRequests(taskId: string, decision: number, forks: number, requests: readonly Request[]): Promise<void> {
+    const at = this.clock.now();
+    return this.sql.transaction((sql) => addRequests(sql, taskId, { decision, forks }, requests, at), taskId);
   }
 
-  async requests(taskId: string, decision: number, forks: number): Promise<readonly RequestRow[]> {
-    const rows = await this.sql.all<StoredRequest>(
-      `select ${REQUEST_COLUMNS} from statecard_requests where task_id = ? and decision = ? and forks = ? order by id`,
-      taskId,
-      decision,
-      forks,
-    );
-    return rows.map(toRequestRow);
+  requests(taskId: string, decision: number, forks: number): Promise<readonly RequestRow[]> {
+    return readRequests(this.sql, taskId, decision, forks);
   }
 
   request(taskId: string, id: string): Promise<RequestRow | null> {
     return readRequest(this.sql, taskId, id);
   }
 
-  answer(taskId: string, id: string, answer: Answer, who: string, shown?: string): Promise<OwnerState> {
-    return this.sql.transaction(async (sql) => {
-      checkAnswerable(taskId, id, await readRequest(sql, taskId, id), shown);
-      const at = this.clock.now();
-      await sql.run(
-        `update statecard_requests set answer = ?, answered_by = ?, answered_at = ? where task_id = ? and id = ? and answer is null`,
-        JSON.stringify(answer),
-        who,
-        at,
-        taskId,
-        id,
-      );
-      await appendEvent(sql, taskId, { revision: -1, kind: "answered", at, data: { id, who } });
-      return this.leases.ownerState(sql, taskId);
-    });
+  async answer(taskId: string, id: string, vote: Vote): Promise<OwnerState> {
+    faultPoint("before-answer");
+    const owner = await this.sql.transaction(async (sql) => {
+      // The lease row first: on PostgreSQL it makes this wait for an owner that is just closing, and the other way round.
+      const owner = await this.leases.ownerState(sql, taskId);
+      await storeVote(sql, taskId, id, vote, this.clock.now());
+      faultPoint("inside-answer");
+      return owner;
+    }, taskId);
+    faultPoint("after-answer");
+    return owner;
   }
 
-  async hasAnswers(taskId: string): Promise<boolean> {
-    return (
-      (await first(
-        this.sql,
-        `select 1 from statecard_requests where task_id = ? and answer is not null limit 1`,
-        taskId,
-      )) !== null
-    );
+  hasAnswers(taskId: string): Promise<boolean> {
+    return hasAnswers(this.sql, taskId);
+  }
+
+  intend(holder: Holder, checkpointId: string, intent: Intent): Promise<IntentState> {
+    return this.sql.transaction((sql) => intend(sql, holder, checkpointId, intent, this.clock.now()), holder.taskId);
+  }
+
+  recordResult(holder: Holder, intent: Intent, result: CallResult): Promise<boolean> {
+    return this.sql.transaction((sql) => recordResult(sql, holder, intent, result, this.clock.now()), holder.taskId);
+  }
+
+  letGo(holder: Holder, intent: Intent): Promise<void> {
+    return letGo(this.sql, holder, intent);
   }
 
   append(taskId: string, revision: number, kind: string, data: Readonly<Record<string, unknown>>): Promise<void> {
-    return this.sql.transaction((sql) => appendEvent(sql, taskId, { revision, kind, at: this.clock.now(), data }));
+    const at = this.clock.now();
+    return this.sql.transaction((sql) => appendEvent(sql, taskId, { revision, kind, at, data }), taskId);
   }
+
+  /** The saver has logged it. */
+  async noteEdit(): Promise<void> {}
 
   events(taskId: string, latest?: number): Promise<readonly TaskEvent[]> {
     return readEvents(this.sql, taskId, latest);
@@ -161,26 +172,68 @@ export class SqlStore implements TaskStore {
       execution: string;
       forks: number;
       updated_at: number | string;
+      workflow: string | null;
+      schema: string | null;
     }>(
-      `select task_id, execution, forks, updated_at from statecard_heads where namespace = '' and execution is not null order by updated_at desc, task_id`,
+      `select task_id, execution, forks, updated_at, workflow, schema from statecard_heads where namespace = '' and execution is not null order by updated_at desc, task_id`,
     );
     const rows: TaskRow[] = [];
     for (const head of heads) {
       const execution = JSON.parse(head.execution) as Execution;
       const asked = execution.pending ? await this.requests(head.task_id, execution.pending.decision, head.forks) : [];
       const waiting = asked.filter((row) => row.answer === null).map((row) => row.request);
-      rows.push({ taskId: head.task_id, execution, updatedAt: Number(head.updated_at), waiting });
+      const quarantine = await this.checkpointer.releases.quarantineOf(head.task_id, head);
+      const stands = { taskId: head.task_id, execution, updatedAt: Number(head.updated_at), waiting };
+      rows.push(quarantine === null ? stands : { ...stands, quarantine });
     }
     return rows;
   }
 
-  /** Closes the database file; the next call opens it again. */
-  close(): void {
-    this.sql.close();
+  /** Lets go of the database; the next call opens it again. */
+  close(): Promise<void> {
+    return this.sql.close();
   }
 
   deleteTask(taskId: string): Promise<void> {
     return this.checkpointer.deleteThread(taskId);
+  }
+
+  /**
+   * Reads everything of a task at one point in time, for an export.
+   *
+   * @throws UNKNOWN_TASK.
+   */
+  exportTask(taskId: string): Promise<TaskWithLog> {
+    return this.sql.transaction((sql) => readTask(sql, this.checkpointer.serde, taskId), taskId);
+  }
+
+  /**
+   * Takes an exported task in, all of it or nothing.
+   *
+   * @throws TASK_EXISTS, WRONG_WORKFLOW, ILLEGAL_STATE, INVALID_EXPORT.
+   */
+  importTask(workflow: AnyWorkflow, taskId: string, exported: VerifiedExport): Promise<void> {
+    const { serde } = this.checkpointer;
+    const at = this.clock.now();
+    return this.sql.transaction((sql) => restoreTask(sql, serde, { workflow, taskId, at }, exported), taskId);
+  }
+
+  /** Makes a person's token, in place of an older one; it is told this once and never stored. */
+  createToken(name: string): Promise<{ readonly token: string; readonly replaced: boolean }> {
+    return this.sql.transaction((sql) => createToken(sql, name, this.clock.now()));
+  }
+
+  isTokenOf(name: string, token: string): Promise<boolean> {
+    return isTokenOf(this.sql, name, token);
+  }
+
+  tokens(): Promise<readonly TokenRow[]> {
+    return readTokens(this.sql);
+  }
+
+  /** @returns false where there was none. */
+  revokeToken(name: string): Promise<boolean> {
+    return revokeToken(this.sql, name);
   }
 
   async parentPauses(taskId: string): Promise<readonly ParentPause[]> {
@@ -205,24 +258,4 @@ export class SqlStore implements TaskStore {
       pause.used ? 1 : 0,
     );
   }
-}
-
-async function readRequest(sql: Sql, taskId: string, id: string): Promise<RequestRow | null> {
-  const row = await first<StoredRequest>(
-    sql,
-    `select ${REQUEST_COLUMNS} from statecard_requests where task_id = ? and id = ?`,
-    taskId,
-    id,
-  );
-  return row && toRequestRow(row);
-}
-
-function toRequestRow(row: StoredRequest): RequestRow {
-  return {
-    request: JSON.parse(row.request) as Request,
-    decision: row.decision,
-    forks: row.forks,
-    answer: row.answer === null ? null : (JSON.parse(row.answer) as Answer),
-    answeredBy: row.answered_by,
-  };
 }

@@ -1,12 +1,13 @@
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
-import { MemorySaver } from "@langchain/langgraph";
-import { compile, type CompileOptions } from "../compile/compile.ts";
+import { Command, MemorySaver } from "@langchain/langgraph";
+import { signedIn } from "../compile/identity.ts";
+import { compile, type CompileOptions, type Verdict } from "../compile/compile.ts";
 import { describeTask, type TaskDescription } from "../compile/describe.ts";
 import type { TaskEvent } from "../compile/store.ts";
 import type { Fields } from "../state/fields.ts";
-import type { Request } from "../people/requests.ts";
 import type { Refusal } from "../state/patch.ts";
 import type { Workflow } from "../workflow/define.ts";
+import { ReplayingModel } from "./recorded-model.ts";
 import { ScriptedModel } from "./scripted-model.ts";
 
 export interface RunWorkflowOptions extends Omit<CompileOptions, "model" | "store" | "checkpointer"> {
@@ -14,8 +15,11 @@ export interface RunWorkflowOptions extends Omit<CompileOptions, "model" | "stor
   readonly message?: string;
   /** Input fields. */
   readonly input?: Readonly<Record<string, unknown>>;
-  /** Answers to the questions, in order; the run ends at the first question without one. */
-  readonly answers?: readonly string[];
+  /**
+   * What people say to questions and approvals, in order: a text, "approve", "reject", a verdict, or either
+   * with the name of who says it. The run ends at the first request without an answer.
+   */
+  readonly answers?: readonly (string | Verdict | { readonly by: string; readonly say: string | Verdict })[];
 }
 
 /** How a run under test went. */
@@ -24,7 +28,7 @@ export interface WorkflowRun {
   readonly state: Readonly<Record<string, unknown>>;
   /** The decisions that were refused, in order. */
   readonly refused: readonly Refusal[];
-  readonly waiting: Pick<Request, "id" | "kind" | "question"> | undefined;
+  readonly waiting: NonNullable<TaskDescription["waiting"]>[number] | undefined;
   readonly events: readonly TaskEvent[];
 }
 
@@ -45,8 +49,14 @@ export async function runWorkflow<const F extends Fields, N extends string, cons
   const { store } = graph.runtime;
   const config = { configurable: { thread_id: "test" } };
   await graph.invoke({ ...input, ...(message === undefined ? {} : { message }) } as never, config);
-  for (const answer of answers) await graph.invoke({ message: answer } as never, config);
-  if (options.model instanceof ScriptedModel) options.model.assertConsumed();
+  for (const given of answers) {
+    const { by, say } = typeof given === "object" && "say" in given ? given : { by: null, say: given };
+    const [open] = (await describeTask(store, "test")).waiting ?? [];
+    const person = by === null ? {} : signedIn(by);
+    const resume = new Command({ resume: open ? { [open.id]: say } : say });
+    await graph.invoke(resume as never, { configurable: { ...config.configurable, ...person } });
+  }
+  if (options.model instanceof ScriptedModel || options.model instanceof ReplayingModel) options.model.assertConsumed();
   const task = await describeTask(store, "test");
   const events = await store.events("test");
   const refused = events.filter((event) => event.kind === "refused").map((event) => event.data as unknown as Refusal);

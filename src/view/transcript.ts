@@ -16,14 +16,19 @@ export interface TranscriptEvent {
  */
 export function transcript(events: readonly TranscriptEvent[]): readonly Turn[] {
   return events.flatMap((event): Turn[] => {
-    if (event.kind === "started") return said(event.data.message);
+    if (event.kind === "started") return said(messageOf(event.data));
     if (event.kind === "result") {
-      const observation = event.data.observation as { text?: unknown } | null;
-      return said(observation?.text);
+      const observation = event.data.observation as { text?: unknown; results?: unknown } | null;
+      return said(observation?.results ? JSON.stringify(observation.results) : observation?.text);
     }
     if (event.kind === "decision") return [{ role: "assistant", text: JSON.stringify(event.data.decision) }];
     return [];
   });
+}
+
+/** The opening message; the first format had it beside the other data of its event. */
+function messageOf(data: Readonly<Record<string, unknown>>): unknown {
+  return (data.input as { message?: unknown } | undefined)?.message ?? data.message;
 }
 
 function said(text: unknown): Turn[] {

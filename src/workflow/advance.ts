@@ -1,10 +1,9 @@
 import { shorten } from "../internal/json.ts";
 import {
   addUsage,
-  NO_USAGE,
+  type Call,
   type Execution,
   type LastUpdate,
-  type Measures,
   type Observation,
   type Pending,
   type TaskError,
@@ -13,26 +12,10 @@ import {
 import type { State } from "../state/fields.ts";
 import { applyPatch, type Refusal, type Writer } from "../state/patch.ts";
 import { stepLimit, type AnyWorkflow, type Snapshot } from "./define.ts";
+import { admitCalls } from "./calls.ts";
+import { countDecision, FREE, lastUpdate, moveTo, type Decision, type DecisionCost } from "./record.ts";
 import { nextStep } from "./next-step.ts";
-import { targets } from "./validate.ts";
-
-/** A decision in the runtime's form: what a model answered or a code step returned. */
-export interface Decision {
-  readonly because?: string | null;
-  readonly patch?: Readonly<Record<string, unknown>> | null;
-  readonly clear?: readonly string[] | null;
-  readonly next?: string | null;
-  readonly ask?: string | null;
-  readonly reply?: string | null;
-}
-
-/** What a decision cost and how often it was refused before it was right. */
-export interface DecisionCost {
-  readonly usage: Usage;
-  readonly measures: Measures | null;
-  readonly refused: number;
-}
-export const FREE: DecisionCost = { usage: NO_USAGE, measures: null, refused: 0 };
+import { targets } from "./next-step.ts";
 
 const MAX_BECAUSE = 500;
 const MAX_TEXT_BYTES = 16_384;
@@ -43,6 +26,8 @@ export type Admission =
       readonly state: State;
       readonly changes: Readonly<Record<string, unknown>>;
       readonly step: string;
+      /** The calls with complete arguments. */
+      readonly calls: readonly Call[];
     }
   | { readonly ok: false; readonly refusal: Refusal };
 
@@ -65,6 +50,11 @@ export function admitDecision(workflow: AnyWorkflow, snapshot: Snapshot, decisio
   if (decision.ask && decision.reply) {
     return refuse({ code: "INVALID_DECISION", reason: "choose one of ask and reply; a question can carry the text" });
   }
+  if (decision.calls?.length && (decision.ask || decision.reply)) {
+    return refuse({ code: "INVALID_DECISION", reason: "calls stand alone: ask or reply when their results are there" });
+  }
+  const called = admitCalls(workflow, step, decision.calls ?? []);
+  if (!called.ok) return called;
   for (const part of ["ask", "reply"] as const) {
     const bytes = Buffer.byteLength(decision[part] ?? "");
     if (bytes > MAX_TEXT_BYTES) {
@@ -78,17 +68,24 @@ export function admitDecision(workflow: AnyWorkflow, snapshot: Snapshot, decisio
   if (!patched.ok) return refuse(patched.refusal);
 
   const staysByTable = targets(workflow.steps[step]).includes(step);
-  const to = decision.next ?? (staysByTable || decision.ask ? step : null);
+  const mayStay = staysByTable || Boolean(decision.ask) || called.calls.length > 0;
+  const to = decision.next ?? (mayStay ? step : null);
   if (to === null) {
     const reason = `say where to go: next is missing, and step ${step} may not repeat itself without a question`;
     return refuse({ code: "INVALID_DECISION", reason });
   }
-  if (decision.next || !decision.ask) {
+  if (decision.next || !(decision.ask || called.calls.length > 0)) {
     const moved = nextStep(workflow, step, patched.state, to);
     if (!moved.ok) return refuse(moved.refusal);
   }
   // A question never moves: the answer may change where to go.
-  return { ok: true, state: patched.state, changes: patched.changes, step: decision.ask ? step : to };
+  return {
+    ok: true,
+    state: patched.state,
+    changes: patched.changes,
+    step: decision.ask ? step : to,
+    calls: called.calls,
+  };
 }
 
 /** The limit that the next decision would exceed, if any. */
@@ -125,23 +122,61 @@ export function applyDecision(
   if (options.number <= execution.decisions) return { ok: true, update: { changes: {}, execution } };
   const admitted = admitDecision(workflow, snapshot, decision);
   if (!admitted.ok) return admitted;
+  if (admitted.calls.length > 0) {
+    const update = recordCalls(execution, { ...decision, calls: admitted.calls }, options);
+    return { ok: true, update: { changes: {}, execution: update } };
+  }
   const pending: Pending | null = decision.ask
     ? { kind: "question", decision: options.number, question: decision.ask }
     : null;
   const told = asCommitted(workflow, snapshot.state, decision, admitted.changes);
   const decided = countDecision(execution, told, options.cost ?? FREE, options.observation);
+  const last = withAppended(workflow, snapshot.state, decided.last, admitted.changes);
   return {
     ok: true,
     update: {
       changes: admitted.changes,
       execution: moveTo(
         workflow,
-        { ...decided, pending, status: pending ? "waiting_user" : "running" },
+        { ...decided, last, pending, status: pending ? "waiting_user" : "running" },
         admitted.step,
         pending,
       ),
     },
   };
+}
+
+/** A decision with calls is recorded first; its patch and move wait for the results. */
+function recordCalls(
+  execution: Execution,
+  decision: Decision & { calls: readonly Call[] },
+  options: { number: number; observation: Observation | null; cost?: DecisionCost },
+): Execution {
+  const because = decision.because ? shorten(decision.because, MAX_BECAUSE) : null;
+  const counted = countDecision(execution, { ...decision, because }, options.cost ?? FREE, options.observation);
+  const { calls, patch = null, clear = null, next = null } = decision;
+  const pending: Pending = {
+    kind: "calls",
+    decision: options.number,
+    calls: [...calls],
+    patch: patch && { ...patch },
+    clear: clear && [...clear],
+    next,
+  };
+  return { ...counted, pending, status: "running" };
+}
+
+/** Names the fields that an update added to, so that the log can be replayed without the definition. */
+function withAppended(
+  workflow: AnyWorkflow,
+  state: State,
+  last: LastUpdate | null,
+  changes: Readonly<Record<string, unknown>>,
+): LastUpdate | null {
+  const appended = Object.keys(changes).filter(
+    (name) => workflow.state[name]?.rules.appendOnly && Array.isArray(state[name]) && changes[name] !== null,
+  );
+  return last && appended.length > 0 ? { ...last, appended } : last;
 }
 
 /** The decision as the log keeps it: what it really changed, so that it stays as small as the state. */
@@ -200,116 +235,16 @@ export function settle(
     status: "running",
     revision: execution.revision + 1,
     usage: addUsage(execution.usage, usage),
-    last: {
-      kind: "result",
-      step: execution.step,
-      decision: result ? { ...result } : null,
-      observation,
-      usage,
-      measures: null,
-    },
+    last: lastUpdate("result", execution.step, null, observation, { ...FREE, usage }),
   };
   if (!result) return { ok: true, update: { changes: {}, execution: settled } };
   const admitted = admitDecision(workflow, snapshot, result);
   if (!admitted.ok) return admitted;
-  return { ok: true, update: { changes: admitted.changes, execution: moveTo(workflow, settled, admitted.step, null) } };
-}
-
-/** The record of a task that could not go on: it stays where it is and says why. Pure. */
-export function fail(
-  execution: Execution,
-  error: TaskError,
-  cost: DecisionCost,
-  observation: Observation | null,
-  decision: Decision | null = null,
-): Execution {
+  const { calls: _calls, ...committed } = asCommitted(workflow, snapshot.state, result, admitted.changes);
+  const told = lastUpdate("result", execution.step, committed, observation, { ...FREE, usage });
+  const last = withAppended(workflow, snapshot.state, told, admitted.changes);
   return {
-    ...execution,
-    status: "failed",
-    pending: null,
-    observation: observation ?? execution.observation,
-    lastError: error,
-    revision: execution.revision + 1,
-    refused: execution.refused + cost.refused,
-    retryCount: execution.retryCount + cost.refused,
-    usage: addUsage(execution.usage, cost.usage),
-    last: lastUpdate("failure", execution.step, decision, observation, cost),
+    ok: true,
+    update: { changes: admitted.changes, execution: moveTo(workflow, { ...settled, last }, admitted.step, null) },
   };
-}
-
-/** A failed task's record, ready for another try. The limits that it has used stay used. Pure. */
-export function retry(execution: Execution): Execution {
-  return {
-    ...execution,
-    status: "running",
-    lastError: null,
-    revision: execution.revision + 1,
-    retryCount: execution.retryCount + 1,
-    last: lastUpdate("retry", execution.step, null, null, FREE),
-  };
-}
-
-function countDecision(
-  execution: Execution,
-  decision: Decision,
-  cost: DecisionCost,
-  observation: Observation | null,
-): Execution {
-  const { step } = execution;
-  const made = execution.decisionsByStep[step] ?? 0;
-  return {
-    ...execution,
-    revision: execution.revision + 1,
-    decisions: execution.decisions + 1,
-    decisionsByStep: { ...execution.decisionsByStep, [step]: made + 1 },
-    retryCount: execution.retryCount + cost.refused,
-    refused: execution.refused + cost.refused,
-    observation: observation ?? execution.observation,
-    recent: [...execution.recent, describeDecision(execution, decision)].slice(-3),
-    lastError: null,
-    usage: addUsage(execution.usage, cost.usage),
-    last: lastUpdate("decision", step, decision, observation, cost),
-  };
-}
-
-function moveTo(workflow: AnyWorkflow, execution: Execution, step: string, pending: Pending | null): Execution {
-  const status = workflow.steps[step]?.final ? "completed" : execution.status;
-  if (step === execution.step) {
-    // A question is progress, not another try.
-    return { ...execution, pending, status, retryCount: execution.retryCount + (pending ? 0 : 1) };
-  }
-  const completedSteps = execution.completedSteps.includes(execution.step)
-    ? execution.completedSteps
-    : [...execution.completedSteps, execution.step];
-  return { ...execution, pending, status, step, completedSteps, retryCount: 0 };
-}
-
-function lastUpdate(
-  kind: LastUpdate["kind"],
-  step: string,
-  decision: Decision | null,
-  observation: Observation | null,
-  cost: DecisionCost,
-): LastUpdate {
-  const told =
-    decision &&
-    Object.fromEntries(Object.entries(decision).filter(([, value]) => value !== null && value !== undefined));
-  return { kind, step, decision: told, observation, usage: cost.usage, measures: cost.measures };
-}
-
-/** One line about a decision, for the view: what was done, and to which fields. */
-function describeDecision(execution: Execution, decision: Decision): string {
-  const fields = Object.entries(decision.patch ?? {}).flatMap(([name, value]) =>
-    value === null || value === undefined ? [] : [name],
-  );
-  const line = (text: string) => shorten(text.replaceAll(/\s+/g, " "), 120);
-  const parts = [
-    fields.length > 0 ? `set ${fields.join(", ")}` : "",
-    decision.clear?.length ? `cleared ${decision.clear.join(", ")}` : "",
-    decision.ask ? `asked: ${line(decision.ask)}` : "",
-    decision.reply ? `said: ${line(decision.reply)}` : "",
-    decision.next && decision.next !== execution.step && !decision.ask ? `went to ${decision.next}` : "",
-    decision.because && fields.length === 0 && !decision.ask && !decision.next ? line(decision.because) : "",
-  ];
-  return `${execution.decisions + 1}. ${execution.step}: ${parts.filter(Boolean).join("; ") || "no change"}`;
 }

@@ -5,7 +5,10 @@ import type { Clock } from "../internal/clock.ts";
 import type { Fields, PatchOf, State, StateOf, ValueOf } from "../state/fields.ts";
 import type { Execution, Observation } from "../state/execution.ts";
 import type { CrossFieldCheck } from "../state/patch.ts";
+import type { Approval, Tool, Tools } from "./tool.ts";
+import type { Migrations } from "./migrations.ts";
 import { findFaults } from "./validate.ts";
+import type { z } from "zod";
 
 /** What a code step gets beside the state. */
 export interface StepContext {
@@ -27,6 +30,8 @@ export interface StepResult<F extends Fields, N extends string> {
   readonly patch?: PatchOf<F>;
   readonly clear?: readonly (keyof F & string)[];
   readonly next?: N;
+  /** Tools to call; the patch and the move commit with their results, if every call is ok. */
+  readonly calls?: readonly { readonly tool: string; readonly args: Readonly<Record<string, unknown>> }[];
   readonly ask?: string;
   readonly reply?: string;
   readonly because?: string;
@@ -45,8 +50,13 @@ export interface ChildResult {
   readonly status: "completed" | "failed";
 }
 
+/** Which calls of a step a person has to approve, by tool; a list means every call of those. */
+export type Approvals<F extends Fields, T extends Tools> =
+  | readonly (keyof T & string)[]
+  | { readonly [K in keyof T]?: Approval<T[K] extends Tool<infer S> ? z.infer<S> : never, StateOf<F>> };
+
 /** One step. Without `run`, `workflow` or `final` a model decides. */
-export interface Step<F extends Fields = Fields, N extends string = string> {
+export interface Step<F extends Fields = Fields, N extends string = string, T extends Tools = Tools> {
   /** The steps that may follow. The only way from here to anywhere. */
   readonly to?: readonly (N | GuardedMove<F, N>)[];
   /** Entry condition: this step is not offered, and refused, until these fields have values. */
@@ -54,6 +64,12 @@ export interface Step<F extends Fields = Fields, N extends string = string> {
   /** The fields that this step may change. A model step without it changes none, a code step any. */
   readonly writes?: readonly (keyof F & string)[];
   readonly instructions?: string;
+  /** The tools that this step may call. */
+  readonly tools?: readonly (keyof T & string)[];
+  /** The calls that a person has to approve here. Where the tool itself demands one too, the stricter wins. */
+  readonly approve?: Approvals<F, T>;
+  /** How long this step's questions and approvals stay open, and where the task goes then. */
+  readonly deadline?: { readonly afterMs: number; readonly to: N };
   /** The model of this step, where it differs from the workflow's. */
   readonly model?: BaseChatModel;
   /** The most decisions that this step may make in one task, over all its visits; 25 unless set. */
@@ -71,7 +87,12 @@ export interface Step<F extends Fields = Fields, N extends string = string> {
 }
 
 /** What `defineWorkflow` takes. */
-export interface WorkflowDefinition<F extends Fields, N extends string, I extends keyof F & string> {
+export interface WorkflowDefinition<
+  F extends Fields,
+  N extends string,
+  I extends keyof F & string,
+  T extends Tools = Tools,
+> {
   readonly name: string;
   /** A whole number from 1; raise it when the state or the steps change. */
   readonly version: number;
@@ -84,9 +105,13 @@ export interface WorkflowDefinition<F extends Fields, N extends string, I extend
   readonly input?: readonly I[];
   /** Rules over several fields, by name; each returns the reason where the state breaks it. */
   readonly checks?: Readonly<Record<string, CrossFieldCheck<StateOf<F>>>>;
+  /** What steps may call, by name. */
+  readonly tools?: T;
+  /** How tasks of older versions become tasks of this one, by the version that each leads to. */
+  readonly migrations?: Migrations;
   readonly initial: NoInfer<N>;
   // Not Record<N, …>: with a third type parameter, TypeScript then widens `next` in steps without parameters.
-  readonly steps: { readonly [K in N]: Step<F, NoInfer<N>> };
+  readonly steps: { readonly [K in N]: Step<F, NoInfer<N>, NoInfer<T>> };
   /** The most decisions in one task; 100 unless set, `Infinity` for none. */
   readonly maxDecisions?: number;
 }
@@ -100,8 +125,10 @@ export interface Workflow<F extends Fields = Fields, N extends string = string, 
   readonly state: F;
   readonly input: readonly I[];
   readonly checks: Readonly<Record<string, CrossFieldCheck>>;
+  readonly tools: Tools;
+  readonly migrations: Migrations;
   readonly initial: N;
-  readonly steps: Readonly<Record<N, Step<F, N>>>;
+  readonly steps: Readonly<Record<N, Step<F, N, never>>>;
   readonly maxDecisions: number;
 }
 
@@ -111,7 +138,9 @@ export type AnyWorkflow = Omit<Workflow<Fields, string, string>, "steps"> & {
 };
 
 /** A step as the runtime handles it. */
-export interface RuntimeStep extends Omit<Step, "run" | "to" | "output" | "input"> {
+export interface RuntimeStep extends Omit<Step, "run" | "to" | "output" | "input" | "tools" | "approve"> {
+  readonly tools?: readonly string[];
+  readonly approve?: readonly string[] | Readonly<Record<string, Approval | undefined>>;
   readonly to?: readonly (string | { to: string; when: (state: never) => boolean; because: string })[];
   readonly run?: (state: never, context: StepContext) => unknown;
   readonly input?: (state: never) => Readonly<Record<string, unknown>>;
@@ -134,10 +163,15 @@ const DEFAULT_STEP_DECISIONS = 25;
  *   steps: { ask: { writes: ["priority"], to: ["done"] }, done: { requires: ["priority"], final: true } },
  * });
  */
-export function defineWorkflow<const F extends Fields, N extends string, const I extends keyof F & string = never>(
-  definition: WorkflowDefinition<F, N, I>,
-): Workflow<F, N, I> {
-  const workflow: Workflow<F, N, I> = {
+export function defineWorkflow<
+  const F extends Fields,
+  N extends string,
+  const I extends keyof F & string = never,
+  // Without tools there is no name that a step could list.
+  // oxlint-disable-next-line typescript/no-generated-empty-object-type
+  const T extends Tools = Record<never, never>,
+>(definition: WorkflowDefinition<F, N, I, T>): Workflow<F, N, I> {
+  const workflow = {
     name: definition.name,
     version: definition.version,
     goal: definition.goal ?? "",
@@ -145,10 +179,12 @@ export function defineWorkflow<const F extends Fields, N extends string, const I
     state: definition.state,
     input: definition.input ?? [],
     checks: (definition.checks ?? {}) as Readonly<Record<string, CrossFieldCheck>>,
+    tools: definition.tools ?? {},
+    migrations: definition.migrations ?? {},
     initial: definition.initial,
     steps: definition.steps,
     maxDecisions: definition.maxDecisions ?? DEFAULT_TASK_DECISIONS,
-  };
+  } as unknown as Workflow<F, N, I>;
   const faults = findFaults(anyWorkflow(workflow));
   if (faults.length > 0) {
     const lines = faults.map((fault) => `  ${fault.path}: ${fault.message} (${fault.code})`);

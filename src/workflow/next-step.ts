@@ -3,7 +3,12 @@ import { shorten } from "../internal/json.ts";
 import type { Execution } from "../state/execution.ts";
 import type { State } from "../state/fields.ts";
 import type { Refusal } from "../state/patch.ts";
-import type { AnyWorkflow } from "./define.ts";
+import type { AnyWorkflow, RuntimeStep } from "./define.ts";
+
+/** The step names that a transition list leads to, without their conditions. */
+export function targets(step: RuntimeStep | undefined): readonly string[] {
+  return (step?.to ?? []).map((move) => (typeof move === "string" ? move : move.to));
+}
 
 /** One transition out of a step, with what closes it at the moment. */
 export interface Move {

@@ -1,34 +1,11 @@
 import { z } from "zod";
 import type { AnyWorkflow, RuntimeStep } from "./define.ts";
-
-/** One thing wrong with a definition: where, what kind, and what to do. */
-export interface Fault {
-  readonly path: string;
-  readonly code:
-    | "INVALID_NAME"
-    | "INVALID_VERSION"
-    | "INVALID_LIMIT"
-    | "INVALID_STEP"
-    | "UNKNOWN_STEP"
-    | "UNKNOWN_FIELD"
-    | "UNREACHABLE"
-    | "DEAD_END"
-    | "UNLIMITED_LOOP"
-    | "UNWRITTEN_FIELD"
-    | "UNSERIALIZABLE_FIELD"
-    | "RUNTIME_ONLY"
-    | "CONTRADICTION";
-  readonly message: string;
-}
-
-/** The step names that a transition list leads to, without their conditions. */
-export function targets(step: RuntimeStep | undefined): readonly string[] {
-  return (step?.to ?? []).map((move) => (typeof move === "string" ? move : move.to));
-}
+import { NAME, type Fault } from "./fault.ts";
+import { targets } from "./next-step.ts";
+import { migrationFaults, toolFaults } from "./validate-tools.ts";
 
 const RESERVED_STEPS = new Set(["act", "__start__", "__end__", "__input__", "__copy__"]);
 const RESERVED_FIELDS = new Set(["execution", "message", "__interrupt__", "__proto__"]);
-const NAME = /^[\p{L}_][\p{L}\p{N}_-]{0,63}$/u;
 
 /** Everything that is wrong with a definition's structure, all at once. Pure. */
 export function findFaults(workflow: AnyWorkflow): readonly Fault[] {
@@ -36,6 +13,8 @@ export function findFaults(workflow: AnyWorkflow): readonly Fault[] {
     ...nameFaults(workflow),
     ...fieldFaults(workflow),
     ...Object.entries(workflow.steps).flatMap(([name, step]) => stepFaults(workflow, name, step)),
+    ...toolFaults(workflow),
+    ...migrationFaults(workflow),
     ...pathFaults(workflow),
     ...writerFaults(workflow),
   ];
@@ -127,7 +106,7 @@ function stepFaults(workflow: AnyWorkflow, name: string, step: RuntimeStep): Fau
   if (decider > 1) {
     faults.push({ path, code: "INVALID_STEP", message: "has more than one of run, workflow and final" });
   }
-  if (step.final && (step.to ?? step.writes ?? step.instructions ?? step.model) !== undefined) {
+  if (step.final && (step.to ?? step.writes ?? step.instructions ?? step.model ?? step.tools) !== undefined) {
     faults.push({
       path,
       code: "INVALID_STEP",

@@ -184,7 +184,7 @@ describe("processes at once", () => {
     const events = eventsOf(history);
     // Each of them may note where the graph came from; only one may start it.
     const happened = events.map((event) => event.kind).filter((kind) => kind !== "source");
-    expect(happened).toEqual(["started", "decision"]);
+    expect(happened).toEqual(["started", "decision", "asked"]);
   });
 
   test("that start the same task with different words: the late one does not answer the question", async () => {

@@ -275,7 +275,7 @@ describe("a node runs only under a lease, and only when it is due", () => {
     const written = await graph.updateState(config, { amount: 7 });
     const read = await graph.getState(config);
     expect(JSON.stringify([written, read.config])).not.toContain(LEASE_TOKEN);
-    expect((await store.acquire("t")).token).toBeLessThan(77);
+    expect((await store.acquire("t")).token).not.toBe(77);
   });
 });
 

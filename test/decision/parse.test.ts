@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { parseDecision } from "../../src/decision/parse.ts";
-import type { Decision } from "../../src/workflow/advance.ts";
+import type { Decision } from "../../src/workflow/record.ts";
 
 const WHOLE = {
   because: 'it said "router", so [net] {it} is',

@@ -316,7 +316,7 @@ class Drive {
       await this.oracle.inspect(this.task);
     }
     this.tally.pairs += this.oracle.pairs;
-    if (this.store instanceof SqlStore) this.store.close();
+    if (this.store instanceof SqlStore) await this.store.close();
     return this.made;
   }
 

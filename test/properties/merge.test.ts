@@ -5,7 +5,8 @@ import { z } from "zod";
 import { newExecution } from "../../src/state/execution.ts";
 import { emptyState, type State } from "../../src/state/fields.ts";
 import { applyPatch, type Change, type CrossFieldCheck, type PatchResult, type Writer } from "../../src/state/patch.ts";
-import { admitDecision, applyDecision, type Decision } from "../../src/workflow/advance.ts";
+import { admitDecision, applyDecision } from "../../src/workflow/advance.ts";
+import type { Decision } from "../../src/workflow/record.ts";
 import { anyWorkflow, defineWorkflow, type AnyWorkflow, type Snapshot } from "../../src/workflow/define.ts";
 
 // ---------------------------------------------------------------- random fields, states and changes

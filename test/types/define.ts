@@ -1,6 +1,15 @@
 // Checked by the type checker only, never run: each line that is expected to be an error must be one.
 import { Command, INTERRUPT, StateGraph, StateSchema } from "@langchain/langgraph";
-import { answer, compile, defineWorkflow, field, sqliteStore, type Execution, type StepContext } from "statecard";
+import {
+  answer,
+  compile,
+  defineTool,
+  defineWorkflow,
+  field,
+  sqliteStore,
+  type Execution,
+  type StepContext,
+} from "statecard";
 import { z } from "zod";
 
 /** Holds exactly where two types are the same, and never for `any`. */
@@ -258,3 +267,54 @@ answer(paused, 5);
 
 // @ts-expect-error no such option
 compile(ticket, { modle: null });
+
+// ---------------------------------------------------------------- tools and approvals
+
+const pay = defineTool({
+  description: "Pays.",
+  parameters: z.object({ amount: z.number(), order: z.string() }),
+  effect: "write",
+  approve: ({ amount }) => amount > 100,
+  run: ({ order }, { idempotencyKey }) => `${order} ${idempotencyKey}`,
+});
+
+export const paying = defineWorkflow({
+  name: "paying",
+  version: 1,
+  state: { order: field(z.string()) },
+  tools: { pay },
+  initial: "asking",
+  steps: {
+    asking: { writes: ["order"], to: ["acting"] },
+    acting: {
+      tools: ["pay"],
+      approve: {
+        pay: (args, state) => {
+          same<typeof args, { amount: number; order: string }>(true);
+          same<typeof state.order, string | null>(true);
+          return args.amount > 1000 && { count: 2, approvers: ["ada", "bob"] };
+        },
+      },
+      deadline: { afterMs: 1000, to: "asking" },
+      to: ["asking", "done"],
+    },
+    done: { final: true },
+  },
+});
+
+defineWorkflow({
+  name: "paying",
+  version: 1,
+  state: { order: field(z.string()) },
+  tools: { pay },
+  initial: "acting",
+  steps: {
+    // @ts-expect-error there is no such tool
+    acting: { tools: ["play"], to: ["done"] },
+    // @ts-expect-error there is no such tool
+    second: { tools: ["pay"], approve: ["play"], to: ["done"] },
+    // @ts-expect-error there is no such step
+    third: { deadline: { afterMs: 1, to: "nowhere" }, to: ["done"] },
+    done: { final: true },
+  },
+});

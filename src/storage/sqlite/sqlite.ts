@@ -3,7 +3,7 @@ import { dirname, resolve } from "node:path";
 import Database from "better-sqlite3";
 import { WorkflowError } from "../../errors.ts";
 import { systemClock, type Clock } from "../../internal/clock.ts";
-import { SCHEMA_VERSION, TABLES } from "../schema.ts";
+import { READ_VERSION, setUpStatements } from "../schema.ts";
 import type { Database as DatabasePort, Sql, SqlValue } from "../sql.ts";
 import { SqlStore } from "../sql-store.ts";
 
@@ -58,8 +58,8 @@ class SqliteDatabase implements DatabasePort {
     return this.exclusively((connection) => connection.transaction(work));
   }
 
-  /** Closes the file; the next call opens it again. */
-  close(): void {
+  /** Closes the file, at once; the next call opens it again. */
+  async close(): Promise<void> {
     this.connection?.close();
     this.connection = null;
   }
@@ -148,19 +148,11 @@ function open(file: string, options: SqliteOptions): Connection {
   const timeout = options.busyTimeoutMs ?? 5000;
   const database = new Database(file, { timeout });
   try {
-    const version = storedVersion(database);
-    if (version !== null && version > SCHEMA_VERSION) {
-      throw new WorkflowError(
-        "DATABASE_TOO_NEW",
-        `${file} was written by a newer version of statecard (format ${version}, this version knows ${SCHEMA_VERSION}); update statecard, or name another file with --db`,
-        {
-          details: { file, version, known: SCHEMA_VERSION },
-        },
-      );
-    }
+    // A file that is refused as too new stays as it is, without a journal beside it.
+    const isCurrent = setUpStatements(storedVersion(database), file).length === 0;
     database.pragma("journal_mode = wal");
     database.pragma(`synchronous = ${options.synchronous ?? "normal"}`);
-    if (version === null) createTables(database);
+    if (!isCurrent) setUp(database, file);
     return new Connection(database);
   } catch (error) {
     database.close();
@@ -202,20 +194,16 @@ function makeFolder(folder: string): void {
 function storedVersion(database: Database.Database): number | null {
   const table = database.prepare("select 1 from sqlite_master where name = 'statecard_meta'").get();
   if (!table) return null;
-  const row = database.prepare("select value from statecard_meta where key = 'schema_version'").get() as
-    | { value: string }
-    | undefined;
+  const row = database.prepare(READ_VERSION).get() as { value: string } | undefined;
   return row ? Number(row.value) : null;
 }
 
-function createTables(database: Database.Database): void {
-  const create = database.transaction(() => {
-    for (const table of TABLES) database.exec(table);
-    database
-      .prepare("insert into statecard_meta values ('schema_version', ?) on conflict (key) do nothing")
-      .run(String(SCHEMA_VERSION));
+/** Makes or upgrades the tables. Another process may do the same: the format is read under the write lock. */
+function setUp(database: Database.Database, file: string): void {
+  const run = database.transaction(() => {
+    for (const statement of setUpStatements(storedVersion(database), file)) database.exec(statement);
   });
-  create.immediate();
+  run.immediate();
 }
 
 function readOnly(file: string, cause?: unknown): WorkflowError {

@@ -1,0 +1,9 @@
+import { compile, modelFromEnvironment, sqliteStore } from "statecard";
+import { LEDGER_FILE } from "./ledger.ts";
+import { refundRules } from "./rules.ts";
+import { refund } from "./workflow.ts";
+
+const model = (await modelFromEnvironment()) ?? refundRules();
+const ledger = process.env.REFUND_LEDGER ?? LEDGER_FILE;
+
+export const graph = compile(refund, { model, store: sqliteStore(), clients: { ledger } });

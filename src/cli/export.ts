@@ -1,0 +1,141 @@
+import { describeTask } from "../compile/describe.ts";
+import { WorkflowError } from "../errors.ts";
+import { readExport, writeExport } from "../storage/export/folder.ts";
+import { EXPORT_KEY } from "../storage/export/format.ts";
+import { verifyExport, type VerifiedExport } from "../storage/export/verify.ts";
+import { sqliteStore } from "../storage/sqlite/sqlite.ts";
+import { storeForReading } from "./database.ts";
+import { EXIT } from "./exit.ts";
+import { howToAnswer } from "./hints.ts";
+import { sameTask, type CommonOptions } from "./options.ts";
+import { count, detectTerminal, printable } from "./terminal.ts";
+
+export interface ImportOptions extends CommonOptions {
+  readonly asTask?: string;
+}
+
+/** The key that exports are signed with; one that is set but empty counts as none. */
+function exportKey(): string | undefined {
+  return process.env[EXPORT_KEY] || undefined;
+}
+
+function print(options: CommonOptions, json: object, lines: readonly string[]): number {
+  process.stdout.write(`${options.json ? JSON.stringify(json, null, 2) : lines.map(printable).join("\n")}\n`);
+  return EXIT.ok;
+}
+
+/** `statecard export`: a task as a folder. */
+export async function exportCommand(taskId: string, folder: string, options: CommonOptions): Promise<number> {
+  const exported = await storeForReading(options.db).exportTask(taskId);
+  const key = exportKey();
+  const { log } = writeExport(folder, exported, key);
+  const { execution } = exported.task;
+  const child = exported.child === null ? {} : { child: exported.child };
+  return print(options, { taskId, folder, entries: log.count, hash: log.hash, signed: key !== undefined, ...child }, [
+    `Exported ${taskId} to ${folder}: ${execution.workflow} v${execution.version}, ${execution.status} at ${execution.step}`,
+    `  ${entries(log.count)}, ${key === undefined ? `not signed (set ${EXPORT_KEY} to sign)` : "signed"}`,
+    ...(exported.child === null
+      ? []
+      : [`  It waits for a task of its own, which it cannot do without: export ${exported.child} too.`]),
+  ]);
+}
+
+/** `statecard verify`: whether an export is what was written; needs no database. */
+export async function verifyCommand(folder: string, options: CommonOptions): Promise<number> {
+  const verified = verifyExport(readExport(folder), exportKey());
+  const { difference, taskId, log } = verified;
+  if (difference !== null) {
+    const message = `${difference}; the log itself holds together (${entries(log.count)}, ${verified.signature}), and statecard import would restore the task from it`;
+    throw new WorkflowError("INVALID_EXPORT", message, { details: { taskId, folder } });
+  }
+  return print(options, { ok: true, ...told(verified) }, [
+    ...describe(folder, verified),
+    `  ${stateChecked(verified)}`,
+  ]);
+}
+
+/** `statecard import`: takes an exported task into the database, rebuilt from its log where need be. */
+export async function importCommand(folder: string, options: ImportOptions): Promise<number> {
+  const verified = verifyExport(readExport(folder), exportKey());
+  const taskId = checkTaskId(options.asTask ?? verified.taskId);
+  const store = sqliteStore(options.db);
+  const { graphOfTask } = await import("./graphs.ts");
+  const { runtime } = await graphOfTask(store, taskId, verified.task.execution.workflow, options.graph);
+  await store.importTask(runtime.workflow, taskId, verified);
+  // Named here, by whoever imports, so resume may load it.
+  if (options.graph !== undefined) await store.append(taskId, 0, "source", { graph: options.graph });
+  const task = await describeTask(store, taskId);
+  const goesOn = task.status !== "completed";
+  return print(options, { ...told(verified), taskId, status: task.status }, [
+    ...describe(folder, verified),
+    `  ${
+      verified.from === "state.json"
+        ? stateChecked(verified)
+        : `restored from events.log alone, since ${verified.difference}${verified.difference === "state.json is missing" ? " (whether the log was cut off at its end cannot be told without it)" : ""}`
+    }`,
+    `Imported as ${taskId}: ${task.status} at ${task.step}`,
+    ...(goesOn ? [`Go on with:  ${howToAnswer(detectTerminal(), taskId, sameTask(options), task.waiting)}`] : []),
+  ]);
+}
+
+const MAX_TASK_ID = 2048;
+
+function checkTaskId(taskId: string): string {
+  if (taskId === "") {
+    throw new WorkflowError(
+      "INVALID_TASK_ID",
+      "the log does not tell the task's id, since the task had decided nothing yet; name one with --as-task",
+    );
+  }
+  // oxlint-disable-next-line no-control-regex
+  if (taskId.length > MAX_TASK_ID || /[\u0000-\u001f\u007f]/.test(taskId)) {
+    throw new WorkflowError(
+      "INVALID_TASK_ID",
+      `a task id is a text of at most ${MAX_TASK_ID} characters without control characters; name one with --as-task`,
+    );
+  }
+  return taskId;
+}
+
+const number = (value: number, of: string) => `${count(value)} ${of}${value === 1 ? "" : "s"}`;
+const entries = (value: number) => `${count(value)} ${value === 1 ? "entry" : "entries"} in the log`;
+
+function told({ taskId, task, log, signature, from, difference, older }: VerifiedExport) {
+  const { workflow, version, status, step } = task.execution;
+  return {
+    taskId,
+    workflow,
+    version,
+    status,
+    step,
+    entries: log.count,
+    hash: log.hash,
+    signature,
+    from,
+    difference,
+    replayed: older === null,
+  };
+}
+
+function describe(folder: string, { taskId, task, log, signature }: VerifiedExport): readonly string[] {
+  const { workflow, version, status, step } = task.execution;
+  const trust = {
+    "not signed": "not signed: this shows accidents, not a forger who wrote all of it anew",
+    "signed, but no key given": `signed, but no key given: set ${EXPORT_KEY} to check the macs`,
+    "signed and verified": "signed: every mac fits",
+  };
+  return [
+    `${folder}: task ${taskId || "without an id"}, ${workflow} v${version}, ${status} at ${step}`,
+    `  ${entries(log.count)}, the chain is whole and ends in ${log.hash.slice(0, 12)}`,
+    `  ${trust[signature]}`,
+  ];
+}
+
+function stateChecked({ task, older }: VerifiedExport): string {
+  if (older !== null) {
+    return `entry ${older} is of an older format: such entries cannot be replayed, so state.json was taken as it is`;
+  }
+  const { requests, journal } = task;
+  const counted = `${number(requests.length, "request")}, ${number(journal.length, "call")}`;
+  return `state.json is what the log leads to: record, state, ${counted}`;
+}

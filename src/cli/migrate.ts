@@ -1,0 +1,206 @@
+import type { TaskRow } from "../compile/store.ts";
+import { isWorkflowError } from "../errors.ts";
+import type { StoredVerdict } from "../storage/migrate-stored.ts";
+import type { SqlStore } from "../storage/sql-store.ts";
+import type { AnyWorkflow } from "../workflow/define.ts";
+import type { Quarantine } from "../workflow/migrate.ts";
+import { storeForReading } from "./database.ts";
+import { EXIT, usage } from "./exit.ts";
+import { graphOfTask, loadGraph } from "./graphs.ts";
+import { LineInput } from "./line-input.ts";
+import type { CommonOptions } from "./options.ts";
+import { count, cut, detectTerminal, emphasise, printable, type Terminal } from "./terminal.ts";
+
+/** What may become of a task whose workflow was changed without a new version. */
+const CHOICES = ["keep", "empty", "delete"] as const;
+type Choice = (typeof CHOICES)[number];
+
+export interface MigrateOptions extends CommonOptions {
+  readonly dryRun?: boolean;
+  readonly unfit?: string;
+}
+
+/** What the present release means for one task, or what was done. */
+interface Line {
+  readonly taskId: string;
+  readonly workflow: string;
+  readonly from: number;
+  /** Null where the workflow is not known here. */
+  readonly to: number | null;
+  readonly verdict: "fine" | "migrates" | "migrated" | "quarantined" | "unknown workflow" | "busy" | "deleted";
+  readonly reason?: string;
+  readonly done?: readonly string[];
+}
+
+/**
+ * `statecard migrate`: says what the present release means for every stored task, and writes the declared
+ * migrations down. What is quarantined stays as it is stored.
+ */
+export async function migrateCommand(options: MigrateOptions): Promise<number> {
+  const given = checkChoice(options.unfit);
+  const store = storeForReading(options.db);
+  const all = await store.tasks();
+  const { workflows, problems } = await loadWorkflows(store, all, options.graph);
+  const rows = options.graph === undefined ? all : all.filter(({ execution }) => workflows.has(execution.workflow));
+  const ask = options.dryRun || options.json || given !== undefined ? null : askAtTerminal();
+  const lines: Line[] = [];
+  try {
+    for (const row of rows) {
+      const context = { store, workflows, problems, isDry: options.dryRun === true };
+      lines.push(await migrateOne(context, row, given ?? ask ?? "keep"));
+    }
+  } finally {
+    ask?.close();
+  }
+  process.stdout.write(`${options.json ? JSON.stringify(lines, null, 2) : table(lines)}\n`);
+  return lines.some(({ verdict }) => verdict === "quarantined") ? EXIT.refused : EXIT.ok;
+}
+
+function checkChoice(given: string | undefined): Choice | undefined {
+  if (given === undefined) return undefined;
+  const choice = CHOICES.find((each) => each === given);
+  if (!choice) throw usage(`--unfit ${printable(given)}: choose one of ${CHOICES.join(", ")}`);
+  return choice;
+}
+
+interface Loaded {
+  readonly workflows: ReadonlyMap<string, AnyWorkflow>;
+  /** Why a workflow of that name could not be found. */
+  readonly problems: ReadonlyMap<string, string>;
+}
+
+/** Compiles the workflow of every task, each with the workflows that are steps of it. */
+async function loadWorkflows(store: SqlStore, rows: readonly TaskRow[], graph: string | undefined): Promise<Loaded> {
+  const workflows = new Map<string, AnyWorkflow>();
+  const problems = new Map<string, string>();
+  const add = (workflow: AnyWorkflow): void => {
+    if (workflows.has(workflow.name)) return;
+    workflows.set(workflow.name, workflow);
+    for (const step of Object.values(workflow.steps)) if (step.workflow) add(step.workflow);
+  };
+  if (graph !== undefined) {
+    add((await loadGraph(graph, store)).runtime.workflow);
+    return { workflows, problems };
+  }
+  const tried = new Set<string>();
+  for (const { taskId, execution } of rows) {
+    const { workflow: name } = execution;
+    const source = await store.firstEvent(taskId, "source");
+    const where = JSON.stringify([name, source?.data.graph]);
+    if (workflows.has(name) || tried.has(where)) continue;
+    tried.add(where);
+    try {
+      add((await graphOfTask(store, taskId, name, undefined)).runtime.workflow);
+    } catch (error) {
+      if (!isWorkflowError(error)) throw error;
+      if (error.code !== "UNKNOWN_GRAPH") problems.set(name, error.message);
+    }
+  }
+  return { workflows, problems };
+}
+
+interface Context extends Loaded {
+  readonly store: SqlStore;
+  readonly isDry: boolean;
+}
+
+async function migrateOne(context: Context, row: TaskRow, how: Choice | TerminalChoice): Promise<Line> {
+  const { store, workflows, problems, isDry } = context;
+  const { taskId, execution } = row;
+  const workflow = workflows.get(execution.workflow);
+  const line = { taskId, workflow: execution.workflow, from: execution.version, to: workflow?.version ?? null };
+  const verdict: StoredVerdict = workflow
+    ? ((await store.verdict(taskId)) ?? { kind: "unknown" })
+    : { kind: "unknown" };
+  if (verdict.kind === "unknown") {
+    const reason = problems.get(execution.workflow) ?? "no graph in langgraph.json here has it; name one with --graph";
+    return { ...line, verdict: "unknown workflow", reason };
+  }
+  // What has ended is never run again, so it may stay as it is.
+  if (execution.status === "completed") return { ...line, verdict: "fine", reason: "it has ended" };
+  if (isDry && verdict.kind === "migrated") return { ...line, verdict: "migrates", done: verdict.steps };
+  const choice = await chosen(verdict, row, how);
+  const quarantined = (found: Quarantine): Line => ({ ...line, verdict: "quarantined", reason: found.reason });
+  if (verdict.kind === "quarantined" && (isDry || choice === "keep")) return quarantined(verdict);
+  if (isDry) return { ...line, verdict: "fine" };
+  try {
+    const lease = await store.acquire(taskId);
+    try {
+      if (choice === "delete") {
+        await store.deleteTask(taskId);
+        return { ...line, verdict: "deleted" };
+      }
+      const written = await store.migrate(lease, choice === "empty" ? "empty" : "keep");
+      if (written.kind === "quarantined") return quarantined(written);
+      return written.kind === "migrated"
+        ? { ...line, verdict: "migrated", done: written.steps }
+        : { ...line, verdict: "fine" };
+    } finally {
+      await store.release(lease);
+    }
+  } catch (error) {
+    if (!isWorkflowError(error, "TASK_BUSY")) throw error;
+    return { ...line, verdict: "busy", reason: error.message };
+  }
+}
+
+/** Only a task whose workflow was changed without a new version leaves a choice; a release has to declare. */
+async function chosen(verdict: StoredVerdict, row: TaskRow, how: Choice | TerminalChoice): Promise<Choice> {
+  if (verdict.kind !== "quarantined" || !verdict.sameVersion) return "keep";
+  return typeof how === "string" ? how : how.choose(row, verdict);
+}
+
+interface TerminalChoice {
+  choose(row: TaskRow, quarantine: Quarantine): Promise<Choice>;
+  close(): void;
+}
+
+/** Asks a person about each task; null without a terminal. Ctrl-C and the end of the input keep the task. */
+function askAtTerminal(): TerminalChoice | null {
+  if (!process.stdin.isTTY || !process.stdout.isTTY) return null;
+  const terminal = detectTerminal();
+  let input: LineInput | null = null;
+  return {
+    async choose({ taskId }, { reason, unfit }) {
+      input ??= new LineInput();
+      const empty = unfit.length > 0 ? `, (e)mpty ${unfit.join(", ")}` : "";
+      process.stdout.write(`${printable(taskId)}: ${printable(reason)}\n`);
+      for (;;) {
+        process.stdout.write(
+          `${emphasise(terminal, "bold", `(k)eep it in quarantine${empty}, or (d)elete the task?`)}\n`,
+        );
+        const line = ((await input.next(terminal)) ?? "").trim().toLowerCase();
+        if (line === "") return "keep";
+        const choice = CHOICES.find((each) => each.startsWith(line));
+        if (choice && (choice !== "empty" || empty)) return choice;
+      }
+    },
+    close: () => input?.close(),
+  };
+}
+
+function table(lines: readonly Line[]): string {
+  if (lines.length === 0) return "No tasks.";
+  const terminal = detectTerminal();
+  const ids = lines.map(({ taskId }) => printable(cut(terminal, taskId, 60)));
+  const width = Math.max(...ids.map((id) => id.length));
+  const names = Math.max(...lines.map(({ workflow }) => workflow.length));
+  const rows = lines.map(
+    (line, index) => `${(ids[index] ?? "").padEnd(width)}  ${line.workflow.padEnd(names)}  ${told(terminal, line)}`,
+  );
+  const verdicts = [...new Set(lines.map(({ verdict }) => verdict))].map(
+    (verdict) => `${count(lines.filter((line) => line.verdict === verdict).length)} ${verdict}`,
+  );
+  return [...rows, `${count(lines.length)} ${lines.length === 1 ? "task" : "tasks"}: ${verdicts.join(", ")}`].join(
+    "\n",
+  );
+}
+
+function told(terminal: Terminal, { verdict, from, to, reason, done = [] }: Line): string {
+  if (verdict === "migrates" || verdict === "migrated") {
+    const what = done.length > 0 ? `: ${printable(done.join("; "))}` : "";
+    return `${verdict} ${from}${terminal.marks.arrow}${to ?? ""}${what}`;
+  }
+  const text = `${verdict}${reason === undefined ? "" : `: ${printable(reason)}`}`;
+  return verdict === "quarantined" ? emphasise(terminal, "red", text) : text;
+}

@@ -1,0 +1,236 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { digest } from "../internal/digest.ts";
+import { redactDeep } from "../internal/redact.ts";
+import { faultPoint } from "../internal/fault-point.ts";
+import { approvalRequest, neededApproval, unknownRequest } from "../people/approvals.ts";
+import { isExpired } from "../people/expiry.ts";
+import type { Request, RequestRow } from "../people/requests.ts";
+import { NO_USAGE, type Call, type CallResult, type Pending } from "../state/execution.ts";
+import { reconcileCall, runCall, type CallContext } from "../tools/call.ts";
+import type { Intent } from "../tools/journal.ts";
+import type { Settlement } from "../workflow/advance.ts";
+import type { AnyTool } from "../workflow/tool.ts";
+import { expired, pause, type Action } from "./action.ts";
+
+const LOOK_AGAIN_MS = 100;
+const LOOK_FOR_RESULT_MS = 25;
+
+type CallsPending = Extract<Pending, { kind: "calls" }>;
+
+/** What one call of the decision needs next. */
+type Turn =
+  | { readonly kind: "settled"; readonly result: CallResult }
+  | { readonly kind: "running"; readonly done: Promise<void> }
+  /** Another attempt of it may still end. */
+  | { readonly kind: "elsewhere" }
+  | { readonly kind: "asked"; readonly request: Request };
+
+/**
+ * Carries out the calls of a decision: asks for the approvals that are needed, runs what may run, and
+ * pauses for what is open. Calls do not wait for one another. The journal makes a second run of this
+ * harmless.
+ */
+export async function actCalls(action: Action, pending: CallsPending): Promise<Settlement> {
+  const calls = new Calls(action, pending);
+  for (;;) {
+    const turns = await calls.advance();
+    const running = turns.flatMap((turn) => (turn.kind === "running" ? [turn.done] : []));
+    const asked = turns.flatMap((turn) => (turn.kind === "asked" ? [turn.request] : []));
+    if (running.length > 0) {
+      // An answer may come while other calls run.
+      const look = asked.length > 0 ? [sleep(LOOK_AGAIN_MS)] : [];
+      await Promise.race([...running, ...look]);
+    } else if (turns.some((turn) => turn.kind === "elsewhere")) {
+      await sleep(LOOK_FOR_RESULT_MS);
+    } else if (asked.length > 0) {
+      faultPoint("before-interrupt");
+      await pause(action, asked);
+    } else {
+      return settlement(action, pending, turns);
+    }
+    action.config.signal?.throwIfAborted();
+  }
+}
+
+function settlement(action: Action, pending: CallsPending, turns: readonly Turn[]): Settlement {
+  const results = turns.flatMap((turn) => (turn.kind === "settled" ? [turn.result] : []));
+  const { patch, clear, next, calls } = pending;
+  const late = results.some((result) => result.error === EXPIRED);
+  const deadline = action.runtime.workflow.steps[action.snapshot.execution.step]?.deadline;
+  if (late && deadline) return expired(deadline.to, { kind: "results", results });
+  const allOk = results.every((result) => result.status === "ok");
+  return {
+    observation: { kind: "results", results },
+    result: allOk ? { patch, clear, next, calls } : null,
+    usage: NO_USAGE,
+  };
+}
+
+const EXPIRED = "the time to approve it is over";
+
+/** The calls of one decision, each with how far it has come. */
+class Calls {
+  private readonly action: Action;
+  private readonly pending: CallsPending;
+  private readonly turns: (Turn | null)[];
+  private rows = new Map<string, RequestRow>();
+  private failure: { readonly error: unknown } | null = null;
+
+  constructor(action: Action, pending: CallsPending) {
+    this.action = action;
+    this.pending = pending;
+    this.turns = pending.calls.map(() => null);
+  }
+
+  /** Takes every call as far as it goes without waiting. */
+  async advance(): Promise<readonly Turn[]> {
+    if (this.failure) throw this.failure.error;
+    await this.readRows();
+    const turns: Turn[] = [];
+    for (const [position, call] of this.pending.calls.entries()) {
+      const before = this.turns[position];
+      if (before?.kind === "settled" || before?.kind === "running") {
+        turns.push(before);
+        continue;
+      }
+      this.turns[position] = null;
+      const turn = await this.next(position, call, call);
+      // A call that ended at once has put its result there itself.
+      this.turns[position] ??= turn;
+      turns.push(turn);
+    }
+    return turns;
+  }
+
+  private async readRows(): Promise<void> {
+    const { runtime, lease, forks } = this.action;
+    const rows = await runtime.store.requests(lease.taskId, this.pending.decision, forks);
+    this.rows = new Map(rows.map((row) => [row.request.id, row]));
+  }
+
+  /** Where a call stands; `call` differs from the decided one after a person's edit. */
+  private async next(position: number, decided: Call, call: Call, edits = 0, editor?: string | null): Promise<Turn> {
+    const { runtime, snapshot, forks } = this.action;
+    const { step } = snapshot.execution;
+    const edited = edits > 0 ? call.args : undefined;
+    const needed = neededApproval(runtime.workflow, step, call, snapshot.state);
+    // Who edits a call has approved what it is now.
+    const approvedByEditor =
+      needed !== null &&
+      edits > 0 &&
+      needed.count <= 1 &&
+      (needed.approvers === undefined || needed.approvers.includes(editor ?? ""));
+    if (!needed || approvedByEditor) return this.start(position, call, edited);
+    const id = `a${this.pending.decision}.${position}.${forks}${edits > 0 ? `e${edits}` : ""}`;
+    if (needed.approvers && needed.approvers.length < needed.count) {
+      return this.refused(position, call, "no one may approve it: step and tool name different people");
+    }
+    const row = await this.row(id, () => approvalRequest(id, call, needed, runtime.clock.now()), editor);
+    if (row.request.digest !== digest([call.tool, call.args])) {
+      return this.refused(position, call, "what was shown for approval is not this call");
+    }
+    const { answer } = row;
+    if (answer?.type === "approve") return this.start(position, call, edited);
+    if (answer?.type === "reject") return this.refused(position, call, answer.reason || "a person rejected it");
+    if (answer?.type === "edit") {
+      return this.next(position, decided, { tool: decided.tool, args: { ...answer.args } }, edits + 1, row.answeredBy);
+    }
+    if (isExpired(row.request, runtime.clock)) return this.refused(position, call, EXPIRED);
+    return { kind: "asked", request: row.request };
+  }
+
+  /** The row of a request, made where it is missing; an editor's approval of the edited call counts as one. */
+  private async row(id: string, make: () => Request, editor?: string | null): Promise<RequestRow> {
+    const known = this.rows.get(id);
+    if (known) return known;
+    const { runtime, lease, forks } = this.action;
+    const { store } = runtime;
+    const request = make();
+    await store.addRequests(lease.taskId, this.pending.decision, forks, [request]);
+    if (editor && (request.approvers?.includes(editor) ?? true)) {
+      await store.answer(lease.taskId, id, { answer: { type: "approve" }, who: editor, shown: request.digest });
+    }
+    const row = await store.request(lease.taskId, id);
+    if (!row) throw new Error(`request ${id} was added and is not there`);
+    this.rows.set(id, row);
+    return row;
+  }
+
+  private refused(position: number, call: Call, error: string): Turn {
+    return { kind: "settled", result: { id: this.key(position), tool: call.tool, status: "refused", error } };
+  }
+
+  private key(position: number): string {
+    return `${this.pending.decision}.${position}`;
+  }
+
+  /** Writes the intent down and runs the call, unless the journal knows better. */
+  private async start(position: number, call: Call, edited: Call["args"] | undefined, again = false): Promise<Turn> {
+    const { runtime, lease, forks, checkpointId } = this.action;
+    const tool = runtime.workflow.tools[call.tool];
+    if (!tool) return this.refused(position, call, `there is no tool "${call.tool}" any more`);
+    const unknownId = `u${this.key(position)}.${forks}`;
+    const verdict = this.rows.get(unknownId)?.answer;
+    if (verdict?.type === "approve") {
+      const value = "a person confirmed that it happened";
+      return { kind: "settled", result: { id: this.key(position), tool: call.tool, status: "ok", value } };
+    }
+    const intent: Intent = {
+      key: this.key(position),
+      digest: digest([call.tool, call.args]),
+      decision: this.pending.decision,
+      tool: call.tool,
+      timeoutMs: tool.timeoutMs,
+      repeat: tool.repeatable || again || verdict?.type === "reject",
+    };
+    faultPoint("before-intent");
+    const known = await runtime.store.intend(lease, checkpointId, intent);
+    faultPoint("after-intent");
+    if (known.state === "done") return { kind: "settled", result: known.result };
+    if (known.state === "alive") return { kind: "elsewhere" };
+    if (known.state === "new") return this.run(position, call, tool, intent, edited);
+    const found = await reconcileCall(intent.key, call, tool, this.context(intent));
+    if (found === "did not happen") return this.start(position, call, edited, true);
+    // The attempt that began it is gone, so nobody else can write this down, and it can be found out again.
+    if (found) return { kind: "settled", result: redactDeep(edited ? { ...found, args: { ...edited } } : found) };
+    const row = await this.row(unknownId, () => unknownRequest(unknownId, call));
+    return { kind: "asked", request: row.request };
+  }
+
+  private run(position: number, call: Call, tool: AnyTool, intent: Intent, edited: Call["args"] | undefined): Turn {
+    const { config } = this.action;
+    const work = async () => {
+      const result = await runCall(intent.key, call, tool, this.context(intent), config.signal);
+      faultPoint("after-call");
+      // How a body ends that was cancelled says nothing about what it did.
+      const cancelled = config.signal?.aborted === true && result.status === "error";
+      if (cancelled) await this.action.runtime.store.letGo(this.action.lease, intent);
+      this.turns[position] = cancelled ? null : await this.settle(intent, result, edited);
+    };
+    // Nobody may be waiting for it at the moment, so an error is kept for whoever looks next.
+    const done = work().catch((error: unknown) => {
+      this.failure ??= { error };
+    });
+    return { kind: "running", done };
+  }
+
+  /** Writes a result down; null where another attempt has taken this one's place: then look again. */
+  private async settle(intent: Intent, result: CallResult, edited: Call["args"] | undefined): Promise<Turn | null> {
+    const { runtime, lease } = this.action;
+    const told = redactDeep(edited ? { ...result, args: { ...edited } } : result);
+    const kept = await runtime.store.recordResult(lease, intent, told);
+    faultPoint("after-result");
+    return kept ? { kind: "settled", result: told } : null;
+  }
+
+  private context(intent: Intent): CallContext {
+    const { runtime, lease, snapshot } = this.action;
+    return {
+      taskId: lease.taskId,
+      step: snapshot.execution.step,
+      idempotencyKey: `${lease.taskId}/${intent.key}/${intent.digest.slice(0, 8)}`,
+      clients: runtime.clients,
+      clock: runtime.clock,
+    };
+  }
+}

@@ -1,0 +1,42 @@
+import { AsyncLocalStorageProviderSingleton } from "@langchain/core/singletons";
+import { Runnable, type RunnableConfig } from "@langchain/core/runnables";
+import type { LangGraphRunnableConfig } from "@langchain/langgraph";
+import type { ChannelValues } from "./channels.ts";
+
+type Body = (values: ChannelValues, config: LangGraphRunnableConfig) => Promise<Record<string, unknown>>;
+
+/**
+ * A node's body without the wrapping that LangGraph gives a plain function: that makes a trace object
+ * and three copies of the config in every superstep, for a body that is traced as the node anyway.
+ */
+export class NodeBody extends Runnable<ChannelValues, Record<string, unknown>> {
+  lc_namespace = ["statecard"];
+  private readonly body: Body;
+
+  constructor(name: string, body: Body) {
+    super();
+    this.name = name;
+    this.body = body;
+  }
+
+  override invoke(values: ChannelValues, config: Partial<RunnableConfig> = {}): Promise<Record<string, unknown>> {
+    // What runs inside finds its config here: interrupts, traced functions, other graphs.
+    return AsyncLocalStorageProviderSingleton.runWithConfig(config, () => this.body(values, config));
+  }
+}
+
+/** The router as an edge, without a trace of its own: it is a pure function of the record. */
+export class Route extends Runnable<ChannelValues, string> {
+  lc_namespace = ["statecard"];
+  private readonly route: (values: ChannelValues) => string;
+
+  constructor(route: (values: ChannelValues) => string) {
+    super();
+    this.name = "route";
+    this.route = route;
+  }
+
+  override async invoke(values: ChannelValues): Promise<string> {
+    return this.route(values);
+  }
+}

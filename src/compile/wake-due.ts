@@ -1,0 +1,32 @@
+import { isWorkflowError } from "../errors.ts";
+import { isExpired } from "../people/expiry.ts";
+import type { Fields } from "../state/fields.ts";
+import type { WorkflowGraph } from "./workflow-graph.ts";
+
+/**
+ * Wakes every task of a workflow whose question or approval has run out of time, so that it goes on as
+ * its step's `deadline` says. Call it from whatever repeats jobs in your program; a task that another
+ * process runs is left to it.
+ *
+ * @returns the ids of the tasks that were woken.
+ * @example setInterval(() => void wakeDue(graph), 60_000)
+ */
+export async function wakeDue<F extends Fields, I extends keyof F & string>(
+  graph: WorkflowGraph<F, I>,
+): Promise<readonly string[]> {
+  const { store, workflow, clock } = graph.runtime;
+  const woken: string[] = [];
+  for (const { taskId, execution, waiting, quarantine } of await store.tasks()) {
+    // A task that does not fit the present release keeps its expired request, and the others are woken.
+    const isOurs = execution.workflow === workflow.name && quarantine === undefined;
+    const due = isOurs && waiting.some((request) => isExpired(request, clock));
+    if (!due) continue;
+    try {
+      await graph.invoke(null, { configurable: { thread_id: taskId } });
+      woken.push(taskId);
+    } catch (error) {
+      if (!isWorkflowError(error, "TASK_BUSY")) throw error;
+    }
+  }
+  return woken;
+}

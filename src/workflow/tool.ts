@@ -1,0 +1,100 @@
+import type { z } from "zod";
+import type { Clock } from "../internal/clock.ts";
+import type { State } from "../state/fields.ts";
+
+/** What a tool's body gets beside its arguments. */
+export interface ToolContext {
+  readonly taskId: string;
+  readonly step: string;
+  /**
+   * The same for every attempt at this one call, and for no other call: give it to the system behind
+   * the tool, so that it can tell a repetition.
+   */
+  readonly idempotencyKey: string;
+  /** What the caller of `compile` passed as `clients`. */
+  readonly clients: Readonly<Record<string, unknown>>;
+  readonly clock: Clock;
+  /** Aborted at the time limit and when the run is cancelled. */
+  readonly signal: AbortSignal;
+}
+
+/** Who has to agree to a call, how many of them, and for how long the request stands. */
+export interface ApprovalRule {
+  /** Names of the people who may approve; anybody unless set. */
+  readonly approvers?: readonly string[];
+  /** How many different people have to approve; 1 unless set. */
+  readonly count?: number;
+  /** After so many milliseconds the request can no longer be approved. */
+  readonly expiresAfterMs?: number;
+}
+
+/** An approval as it is declared: always, by a rule, or by a function of the arguments and the state. */
+export type Approval<Args = never, S = never> =
+  | true
+  | ApprovalRule
+  | ((args: Args, state: S) => boolean | ApprovalRule);
+
+/** What a tool's body did the last time, as `reconcile` finds out after a crash. */
+export type Reconciled = { readonly happened: true; readonly value?: unknown } | { readonly happened: false } | null;
+
+/** What `defineTool` takes. */
+export interface ToolDefinition<S extends z.ZodType> {
+  /** One or two sentences: what it does and when to use it. The model reads them. */
+  readonly description: string;
+  /** A zod object: the arguments. They are checked before anything runs. */
+  readonly parameters: S;
+  /** What a call does to the world: nothing, reads it, or changes it. */
+  readonly effect: "none" | "read" | "write";
+  /** True where running the same call again, with the same key, does no harm. */
+  readonly idempotent?: boolean;
+  /** The longest that one call may take, in milliseconds; 30,000 unless set. */
+  readonly timeoutMs?: number;
+  /** Calls that a person has to approve in every step. */
+  readonly approve?: Approval<z.infer<S>, State>;
+  /**
+   * Finds out, after a crash, whether a call with this key happened. Null where that cannot be known:
+   * then a person is asked.
+   */
+  readonly reconcile?: (args: z.infer<S>, context: ToolContext) => Promise<Reconciled> | Reconciled;
+  readonly run: (args: z.infer<S>, context: ToolContext) => unknown;
+}
+
+/** A checked tool. */
+export interface Tool<S extends z.ZodType = z.ZodType> extends Omit<ToolDefinition<S>, "idempotent" | "timeoutMs"> {
+  /** True where a call may be run again when it is not known how the first one ended. */
+  readonly repeatable: boolean;
+  readonly timeoutMs: number;
+}
+
+/** A tool whose argument types are not known to the type checker, as the runtime handles it. */
+export interface AnyTool extends Omit<Tool, "approve" | "reconcile" | "run"> {
+  readonly approve?: Approval;
+  readonly reconcile?: (args: never, context: ToolContext) => Promise<Reconciled> | Reconciled;
+  readonly run: (args: never, context: ToolContext) => unknown;
+}
+
+/** Tools by name. */
+export type Tools = Readonly<Record<string, AnyTool>>;
+
+const DEFAULT_TIMEOUT_MS = 30_000;
+
+/**
+ * Declares a tool: a function that the model may call where a step lists it. Every call is written
+ * down before and after it runs, so that after a crash it is not run twice.
+ *
+ * @example
+ * const refund = defineTool({
+ *   description: "Pays money back for an order.", effect: "write",
+ *   parameters: z.object({ orderId: z.string(), amount: z.number().positive() }),
+ *   approve: ({ amount }) => amount > 100,
+ *   run: ({ orderId, amount }, { idempotencyKey }) => bank.refund(orderId, amount, idempotencyKey),
+ * });
+ */
+export function defineTool<S extends z.ZodType>(definition: ToolDefinition<S>): Tool<S> {
+  const { idempotent, timeoutMs, ...rest } = definition;
+  return {
+    ...rest,
+    repeatable: idempotent === true || definition.effect !== "write",
+    timeoutMs: timeoutMs ?? DEFAULT_TIMEOUT_MS,
+  };
+}

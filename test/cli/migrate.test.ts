@@ -1,0 +1,214 @@
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { sqliteStore } from "statecard";
+import { describe, expect, test } from "vitest";
+import {
+  atTerminal,
+  eventsOf,
+  expectRefusal,
+  hasPython,
+  jsonOf,
+  projectFolder,
+  rowsOf,
+  shareOneProcess,
+  statecard,
+  taskOf,
+  type CommandOptions,
+} from "../support/cli.ts";
+
+interface Release {
+  readonly version: number;
+  readonly amount: "number" | "string";
+  readonly review: string;
+  readonly migrations?: string;
+}
+
+/** A workflow's file, as one release has it: asks for an amount, asks whether it is right, ends. */
+const release = ({ version, amount, review, migrations = "" }: Release) => `
+  import { compile, defineWorkflow, field } from "statecard";
+  import { z } from "zod";
+  export const graph = compile(defineWorkflow({
+    name: "claim", version: ${version}, state: { amount: field(z.${amount}()) }, initial: "collect",
+    migrations: { ${migrations} },
+    steps: {
+      collect: { to: ["collect", "${review}"], run: (_state, { observation }) => observation?.kind === "answer"
+        ? { patch: { amount: ${amount === "number" ? "Number(observation.text)" : "observation.text"} }, next: "${review}" } : { ask: "How much?" } },
+      ${review}: { to: ["${review}", "done"], run: (_state, { observation }) =>
+        observation?.kind === "answer" && observation.question === "Right?" ? { next: "done" } : { ask: "Right?" } },
+      done: { final: true },
+    },
+  }));`;
+
+const FIRST: Release = { version: 1, amount: "number", review: "review" };
+const SECOND: Release = {
+  version: 2,
+  amount: "string",
+  review: "check",
+  migrations: `2: { renameSteps: { review: "check" }, changeFields: { amount: (value) => value + " EUR" } }`,
+};
+const CHANGED: Release = { ...FIRST, amount: "string" };
+
+/** A project with two tasks of version 1: one waits in its review, one is done. */
+async function project(): Promise<
+  CommandOptions & { readonly folder: string; readonly to: (next: Release) => Promise<void> }
+> {
+  const folder = await projectFolder({
+    "claim.ts": release(FIRST),
+    "langgraph.json": JSON.stringify({ graphs: { claim: "./claim.ts:graph" } }),
+  });
+  for (const task of ["waits", "ended"]) {
+    await statecard(["run", "claim", "--task", task], { folder });
+    await statecard(["resume", task, "--answer", "5"], { folder });
+  }
+  await statecard(["resume", "ended", "--answer", "yes"], { folder });
+  return { folder, to: (next) => writeFile(join(folder, "claim.ts"), release(next)) };
+}
+
+const lineOf = (result: { stdout: string; stderr: string }, taskId: string) =>
+  (jsonOf(result) as { taskId: string }[]).find((line) => line.taskId === taskId);
+
+describe("statecard migrate", () => {
+  shareOneProcess();
+
+  test("says what a release means, writes it down, and the task goes on", async () => {
+    const { to, ...options } = await project();
+    await to(SECOND);
+    const dry = await statecard(["migrate", "--dry-run"], options);
+    expect(dry).toMatchObject({ code: 0, stderr: "" });
+    expect(dry.stdout).toMatch(
+      /^waits +claim +migrates 1 -> 2: step review is now check; field amount changed its form$/m,
+    );
+    expect(dry.stdout).toMatch(/^ended +claim +fine: it has ended$/m);
+    expect(dry.stdout).toContain("2 tasks: ");
+    expect(taskOf(await statecard(["show", "waits", "--json"], options))).toMatchObject({ version: 1, step: "review" });
+
+    const written = await statecard(["migrate", "--json"], options);
+    expect(written.code).toBe(0);
+    expect(lineOf(written, "waits")).toEqual({
+      taskId: "waits",
+      workflow: "claim",
+      from: 1,
+      to: 2,
+      verdict: "migrated",
+      done: ["step review is now check", "field amount changed its form"],
+    });
+    expect(taskOf(await statecard(["show", "waits", "--json"], options))).toMatchObject({
+      version: 2,
+      step: "check",
+      status: "waiting_user",
+      state: { amount: "5 EUR" },
+    });
+    expect(eventsOf(await statecard(["history", "waits", "--json"], options)).at(-1)?.kind).toBe("migrated");
+    expect(lineOf(await statecard(["migrate", "--json"], options), "waits")).toMatchObject({ verdict: "fine" });
+    expect((await statecard(["resume", "waits", "--answer", "yes"], options)).code).toBe(0);
+  });
+
+  test("without it, a task is migrated when it goes on", async () => {
+    const { to, ...options } = await project();
+    await to(SECOND);
+    const done = await statecard(["resume", "waits", "--answer", "yes", "--json"], options);
+    expect(taskOf(done)).toMatchObject({ version: 2, status: "completed", state: { amount: "5 EUR" } });
+  });
+
+  test("a release without a word about a renamed step: refused, listed, and mended by a declaration", async () => {
+    const { to, ...options } = await project();
+    await to({ ...SECOND, migrations: "" });
+    await expectRefusal(
+      ["resume", "waits", "--answer", "yes"],
+      { code: "TASK_QUARANTINED", exit: 3, says: /step "review" is not in version 2.*npx statecard migrate --dry-run/ },
+      options,
+    );
+    const listed = await statecard(["migrate"], options);
+    expect(listed.code).toBe(3);
+    expect(listed.stdout).toMatch(/^waits +claim +quarantined: step "review" is not in version 2, whose steps are/m);
+    expect(taskOf(await statecard(["show", "waits", "--json"], options))).toMatchObject({ version: 1, step: "review" });
+    await to(SECOND);
+    expect((await statecard(["resume", "waits", "--answer", "yes"], options)).code).toBe(0);
+  });
+
+  test("tasks of a workflow that no graph has are listed and left", async () => {
+    const { folder } = await project();
+    await writeFile(join(folder, "langgraph.json"), JSON.stringify({ graphs: {} }));
+    const unknown = await statecard(["migrate"], { folder });
+    expect(unknown.code).toBe(0);
+    expect(unknown.stdout).toMatch(/^waits +claim +unknown workflow: /m);
+    const named = await statecard(["migrate", "--graph", "claim.ts", "--json"], { folder });
+    expect(lineOf(named, "waits")).toMatchObject({ verdict: "fine", to: 1 });
+    await writeFile(join(folder, "langgraph.json"), JSON.stringify({ graphs: { claim: "./claim.ts" } }));
+    await writeFile(join(folder, "claim.ts"), "export const graph = {");
+    const broken = await statecard(["migrate", "--json"], { folder });
+    expect(lineOf(broken, "waits")).toMatchObject({
+      verdict: "unknown workflow",
+      reason: expect.stringContaining("claim.ts"),
+    });
+  });
+
+  test("a workflow changed without a new version: kept unless told otherwise", async () => {
+    const { to, ...options } = await project();
+    await to(CHANGED);
+    await expectRefusal(
+      ["resume", "waits", "--answer", "yes"],
+      { code: "TASK_QUARANTINED", exit: 3, says: /its version was not.*npx statecard migrate$/m },
+      options,
+    );
+    const kept = await statecard(["migrate", "--json"], options);
+    expect(kept.code).toBe(3);
+    expect(lineOf(kept, "waits")).toMatchObject({
+      verdict: "quarantined",
+      reason: expect.stringContaining('"amount"'),
+    });
+    const dry = await statecard(["migrate", "--dry-run", "--unfit", "empty", "--json"], options);
+    expect(lineOf(dry, "waits")).toMatchObject({ verdict: "quarantined" });
+
+    const emptied = await statecard(["migrate", "--unfit", "empty"], options);
+    expect(emptied.code).toBe(0);
+    expect(emptied.stdout).toContain("field amount was emptied, it was 5");
+    expect(taskOf(await statecard(["show", "waits", "--json"], options)).state).toEqual({ amount: null });
+    expect((await statecard(["resume", "waits", "--answer", "yes"], options)).code).toBe(0);
+  });
+
+  test("it can delete such a task, and no other", async () => {
+    const { to, ...options } = await project();
+    await to({ ...SECOND, migrations: "" });
+    expect((await statecard(["migrate", "--unfit", "delete"], options)).code).toBe(3);
+    await to(CHANGED);
+    expect(lineOf(await statecard(["migrate", "--unfit", "delete", "--json"], options), "waits")).toMatchObject({
+      verdict: "deleted",
+    });
+    expect(rowsOf(await statecard(["tasks", "--json"], options)).map(({ taskId }) => taskId)).toEqual(["ended"]);
+  });
+
+  test("a task that somebody runs at the moment is reported and left", async () => {
+    const { to, ...options } = await project();
+    await to(SECOND);
+    const store = sqliteStore(join(options.folder, ".statecard/tasks.db"));
+    const lease = await store.acquire("waits");
+    const busy = await statecard(["migrate", "--json"], options);
+    expect(busy.code).toBe(0);
+    expect(lineOf(busy, "waits")).toMatchObject({ verdict: "busy", reason: expect.stringContaining("is being run") });
+    await store.release(lease);
+    await store.close();
+    expect(taskOf(await statecard(["show", "waits", "--json"], options))).toMatchObject({ version: 1 });
+  });
+
+  test("wrong usage, and a database without tasks", async () => {
+    const folder = await projectFolder({});
+    await expectRefusal(
+      ["migrate", "--unfit", "lose"],
+      { code: "USAGE", exit: 2, says: /keep, empty, delete/ },
+      { folder },
+    );
+    expect(await statecard(["migrate"], { folder })).toMatchObject({ code: 0, stdout: "No tasks.\n" });
+    expect(await statecard(["migrate", "--json"], { folder })).toMatchObject({ code: 0, stdout: "[]\n" });
+  });
+
+  test.runIf(hasPython)("at a terminal it asks about each such task", async () => {
+    const { to, ...options } = await project();
+    await to(CHANGED);
+    const kept = await atTerminal(["migrate"], [["or \\(d\\)elete the task\\?", "\r"]], options);
+    expect(kept).toMatchObject({ code: 3, left: 0 });
+    const emptied = await atTerminal(["migrate"], [["\\(e\\)mpty amount", "e\r"]], options);
+    expect(emptied).toMatchObject({ code: 0, left: 0 });
+    expect(emptied.output).toContain("was emptied, it was 5");
+  });
+});

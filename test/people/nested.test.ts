@@ -1,0 +1,83 @@
+import { Command, INTERRUPT } from "@langchain/langgraph";
+import { compile, defineTool, defineWorkflow, field, signedIn, sqliteStore, type ApprovalRule } from "statecard";
+import { scriptedModel } from "statecard/testing";
+import { expect, test } from "vitest";
+import { z } from "zod";
+
+const DEADLINE_MS = 60_000;
+const as = (name: string) => ({ configurable: { thread_id: "t", ...signedIn(name) } });
+
+/** A workflow that runs another one as its step, whose payment needs an approval. */
+function parent(rule: true | ApprovalRule, clock = { now: () => Date.now() }) {
+  const paid: number[] = [];
+  const pay = defineTool({
+    description: "Pays.",
+    parameters: z.object({ amount: z.number() }),
+    effect: "write",
+    approve: rule,
+    run: ({ amount }) => {
+      paid.push(amount);
+    },
+  });
+  const child = defineWorkflow({
+    name: "child",
+    version: 1,
+    state: { note: field(z.string()) },
+    tools: { pay },
+    initial: "paying",
+    steps: {
+      paying: { tools: ["pay"], writes: ["note"], to: ["done"], deadline: { afterMs: DEADLINE_MS, to: "done" } },
+      done: { final: true },
+    },
+  });
+  const workflow = defineWorkflow({
+    name: "parent",
+    version: 1,
+    state: { note: field(z.string()) },
+    initial: "working",
+    steps: { working: { workflow: child, to: ["done"] }, done: { final: true } },
+  });
+  const model = scriptedModel([{ calls: [{ tool: "pay", args: { amount: 5 } }], next: "done" }]);
+  return { paid, graph: compile(workflow, { model, clock, store: sqliteStore(":memory:", { clock }) }) };
+}
+
+test("a named approval of a workflow within a workflow is asked for and given at the parent", async () => {
+  const { paid, graph } = parent({ approvers: ["ada"] });
+  const paused = await graph.invoke({}, as("eve"));
+  expect(paused[INTERRUPT]?.[0]?.value?.requests).toMatchObject([{ id: "w1.0/a1.0.0", approvers: ["ada"] }]);
+  const approve = new Command({ resume: "approve" });
+  await expect(graph.invoke(approve, as("eve"))).rejects.toMatchObject({ code: "APPROVER_UNKNOWN" });
+  expect((await graph.invoke(approve, as("ada"))).execution.status).toBe("completed");
+  expect(paid).toEqual([5]);
+});
+
+test("two people approve within a workflow", async () => {
+  const { paid, graph } = parent({ count: 2 });
+  await graph.invoke({}, as("eve"));
+  const approve = new Command({ resume: "approve" });
+  await graph.invoke(approve, as("ada"));
+  await expect(graph.invoke(approve, as("ada"))).rejects.toMatchObject({ code: "ALREADY_APPROVED" });
+  expect(paid).toEqual([]);
+  expect((await graph.invoke(approve, as("bob"))).execution.status).toBe("completed");
+  expect(paid).toEqual([5]);
+});
+
+test("an edit within a workflow is checked as one of a workflow of its own", async () => {
+  const { paid, graph } = parent(true);
+  await graph.invoke({}, as("eve"));
+  const edit = (amount: unknown) => new Command({ resume: { type: "edit", args: { amount } } });
+  await expect(graph.invoke(edit("much"), as("ada"))).rejects.toMatchObject({ code: "INVALID_REPLY" });
+  expect((await graph.invoke(edit("7"), as("ada"))).execution.status).toBe("completed");
+  expect(paid).toEqual([7]);
+});
+
+test("an expired approval within a workflow goes on as its step's deadline says", async () => {
+  const time = { now: Date.UTC(2030, 0, 1) };
+  const { paid, graph } = parent(true, { now: () => time.now });
+  await graph.invoke({}, as("eve"));
+  time.now += DEADLINE_MS;
+  const late = graph.invoke(new Command({ resume: "approve" }), as("ada"));
+  await expect(late).rejects.toMatchObject({ code: "APPROVAL_EXPIRED" });
+  expect((await graph.invoke(null, as("eve"))).execution.status).toBe("completed");
+  expect(paid).toEqual([]);
+});

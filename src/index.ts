@@ -2,6 +2,7 @@
 export { defineWorkflow } from "./workflow/define.ts";
 export type {
   AnyWorkflow,
+  Approvals,
   ChildResult,
   GuardedMove,
   Step,

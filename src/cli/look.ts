@@ -78,6 +78,10 @@ function tell({ kind, data }: TaskEvent): string {
     }
     case "result":
       return `${String(data.step)}: ${JSON.stringify(data.observation)}`;
+    case "asked": {
+      const request = isPlainObject(data.request) ? data.request : {};
+      return `${String(request.id)}: ${String(request.question)}`;
+    }
     case "answered":
       return tellAnswer(data);
     case "refused":

@@ -2,13 +2,14 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { digest } from "../internal/digest.ts";
 import { redactDeep } from "../internal/redact.ts";
 import { faultPoint } from "../internal/fault-point.ts";
-import { approvalRequest, neededApproval, unknownRequest } from "../people/approvals.ts";
+import { approvalRequest, neededApproval, suffices, unknownRequest } from "../people/approvals.ts";
 import { isExpired } from "../people/expiry.ts";
 import type { Request, RequestRow } from "../people/requests.ts";
 import { NO_USAGE, type Call, type CallResult, type Pending } from "../state/execution.ts";
 import { reconcileCall, runCall, type CallContext } from "../tools/call.ts";
 import type { Intent } from "../tools/journal.ts";
 import type { Settlement } from "../workflow/advance.ts";
+import { checkArguments, coerceArguments } from "../workflow/calls.ts";
 import type { AnyTool } from "../workflow/tool.ts";
 import { expired, pause, type Action } from "./action.ts";
 
@@ -68,6 +69,15 @@ function settlement(action: Action, pending: CallsPending, turns: readonly Turn[
 
 const EXPIRED = "the time to approve it is over";
 
+/** One round of asking people about a call. */
+interface Round {
+  readonly number: number;
+  readonly call: Call;
+  readonly isEdited: boolean;
+  /** Who has just edited it; null where nobody was signed in, undefined where it was not edited since the last round. */
+  readonly editor: string | null | undefined;
+}
+
 /** The calls of one decision, each with how far it has come. */
 class Calls {
   private readonly action: Action;
@@ -94,7 +104,7 @@ class Calls {
         continue;
       }
       this.turns[position] = null;
-      const turn = await this.next(position, call, call);
+      const turn = await this.next(position, { number: 0, call, isEdited: false, editor: undefined });
       // A call that ended at once has put its result there itself.
       this.turns[position] ??= turn;
       turns.push(turn);
@@ -108,20 +118,16 @@ class Calls {
     this.rows = new Map(rows.map((row) => [row.request.id, row]));
   }
 
-  /** Where a call stands; `call` differs from the decided one after a person's edit. */
-  private async next(position: number, decided: Call, call: Call, edits = 0, editor?: string | null): Promise<Turn> {
+  /** Where a call stands, going through the rounds in which people were asked about it. */
+  private async next(position: number, round: Round): Promise<Turn> {
     const { runtime, snapshot, forks } = this.action;
-    const { step } = snapshot.execution;
-    const edited = edits > 0 ? call.args : undefined;
-    const needed = neededApproval(runtime.workflow, step, call, snapshot.state);
+    const { call, editor } = round;
+    const edited = round.isEdited ? call.args : undefined;
+    const needed = neededApproval(runtime.workflow, snapshot.execution.step, call, snapshot.state);
     // Who edits a call has approved what it is now.
-    const approvedByEditor =
-      needed !== null &&
-      edits > 0 &&
-      needed.count <= 1 &&
-      (needed.approvers === undefined || needed.approvers.includes(editor ?? ""));
-    if (!needed || approvedByEditor) return this.start(position, call, edited);
-    const id = `a${this.pending.decision}.${position}.${forks}${edits > 0 ? `e${edits}` : ""}`;
+    const isEnough = (people: readonly (string | null)[]) => needed === null || suffices(needed, people);
+    if (!needed || (editor !== undefined && isEnough([editor]))) return this.start(position, call, edited);
+    const id = `a${this.pending.decision}.${position}.${forks}${round.number > 0 ? `e${round.number}` : ""}`;
     if (needed.approvers && needed.approvers.length < needed.count) {
       return this.refused(position, call, "no one may approve it: step and tool name different people");
     }
@@ -129,11 +135,21 @@ class Calls {
     if (row.request.digest !== digest([call.tool, call.args])) {
       return this.refused(position, call, "what was shown for approval is not this call");
     }
-    const { answer } = row;
-    if (answer?.type === "approve") return this.start(position, call, edited);
+    const { answer, answeredBy, approvedBy } = row;
+    const another = { ...round, number: round.number + 1 };
+    if (answer?.type === "approve") {
+      if (isEnough([...new Set([...approvedBy, answeredBy])])) return this.start(position, call, edited);
+      // A release has made the rule stricter since it was asked, so it is asked again.
+      return this.next(position, { ...another, editor: undefined });
+    }
     if (answer?.type === "reject") return this.refused(position, call, answer.reason || "a person rejected it");
     if (answer?.type === "edit") {
-      return this.next(position, decided, { tool: decided.tool, args: { ...answer.args } }, edits + 1, row.answeredBy);
+      const tool = runtime.workflow.tools[call.tool];
+      const checked = tool && checkArguments(call.tool, tool, coerceArguments(tool, answer.args));
+      // Through a parent's graph an edit comes unchecked.
+      if (checked && !checked.ok) return this.refused(position, call, `an edit was not taken: ${checked.reason}`);
+      const args = checked ? checked.args : { ...answer.args };
+      return this.next(position, { ...another, call: { tool: call.tool, args }, isEdited: true, editor: answeredBy });
     }
     if (isExpired(row.request, runtime.clock)) return this.refused(position, call, EXPIRED);
     return { kind: "asked", request: row.request };

@@ -1,5 +1,5 @@
 import type { LangGraphRunnableConfig } from "@langchain/langgraph";
-import { WorkflowError } from "../errors.ts";
+import { isWorkflowError, WorkflowError } from "../errors.ts";
 import { faultPoint } from "../internal/fault-point.ts";
 import { shorten } from "../internal/json.ts";
 import { isExpired } from "../people/expiry.ts";
@@ -74,8 +74,10 @@ async function askPerson(action: Action, pending: Extract<Pending, { kind: "ques
     }
     // The row may be older than this run, and its time with it.
     const request = row?.request ?? asked;
-    if (deadline && isExpired(request, clock)) {
-      return expired(deadline.to, { kind: "expired", what: pending.question });
+    if (isExpired(request, clock)) {
+      const observation: Observation = { kind: "expired", what: pending.question };
+      // A release may have taken the deadline away: then the step decides again.
+      return deadline ? expired(deadline.to, observation) : { observation, result: null, usage: NO_USAGE };
     }
     faultPoint("before-interrupt");
     await pause(action, [request]);
@@ -90,6 +92,7 @@ async function runChild(action: Action, pending: Extract<Pending, { kind: "workf
   if (!runner || !declared) throw new WorkflowError("ILLEGAL_STATE", `step ${step} runs no workflow`);
   const childId = `${lease.taskId}/${pending.startedAt ?? step}/${pending.decision}.${forks}`;
   const prefix = `w${pending.decision}.${forks}/`;
+  const passed = new Set<string>();
   for (;;) {
     const standing = await runner.run(childId, pending.input, config);
     if (standing.kind === "ended") {
@@ -100,9 +103,19 @@ async function runChild(action: Action, pending: Extract<Pending, { kind: "workf
     const asked = standing.requests.map((request) => ({ ...request, id: prefix + request.id }));
     await runtime.store.addRequests(lease.taskId, pending.decision, forks, asked);
     const answered = await answersFor(action, asked);
-    for (const row of answered) await passOn(action, childId, row, prefix);
+    for (const row of answered) {
+      // Without this, an answer that does not settle the child's request would be passed on for ever.
+      if (passed.has(row.request.id)) throw notSettled(lease.taskId, row.request.id);
+      passed.add(row.request.id);
+      await passOn(action, childId, row, prefix);
+    }
     if (answered.length === 0) await pause(action, asked);
   }
+}
+
+function notSettled(taskId: string, id: string): WorkflowError {
+  const message = `the answer to ${id} of task ${taskId} is not enough for the workflow that asked: its rule has changed since; start it anew`;
+  return new WorkflowError("ILLEGAL_STATE", message, { details: { taskId, id } });
 }
 
 async function answersFor(action: Action, asked: readonly Request[]): Promise<readonly RequestRow[]> {
@@ -115,7 +128,17 @@ async function passOn(action: Action, childId: string, row: RequestRow, prefix: 
   const known = await action.runtime.store.request(childId, id);
   // The child may have been answered under its own id meanwhile; the first answer counts.
   if (!row.answer || known?.answer) return;
-  await action.runtime.store.answer(childId, id, { answer: row.answer, who: row.answeredBy });
+  const { answer, approvedBy, answeredBy } = row;
+  // Where several had to approve, the child has to count each of them too; a crash may have come in between.
+  const people = answer.type === "approve" && approvedBy.length > 0 ? approvedBy : [answeredBy];
+  for (const who of people.filter((name) => name === null || !known?.approvedBy.includes(name))) {
+    try {
+      await action.runtime.store.answer(childId, id, { answer, who });
+    } catch (error) {
+      // The child itself goes on from there.
+      if (!isWorkflowError(error, "APPROVAL_EXPIRED")) throw error;
+    }
+  }
 }
 
 function childOutcome(

@@ -5,6 +5,7 @@ import type { OutputMode } from "../decision/providers.ts";
 import { WorkflowError } from "../errors.ts";
 import { systemClock, type Clock } from "../internal/clock.ts";
 import { declareSecrets } from "../internal/redact.ts";
+import { isExpired } from "../people/expiry.ts";
 import { NAMED_REPLIES } from "../people/replies.ts";
 import type { Fields } from "../state/fields.ts";
 import { DEFAULT_VIEW, POLICIES, type ViewOptions } from "../view/render.ts";
@@ -153,7 +154,8 @@ function childRunner(graph: WorkflowGraph, step: string): ChildRunner {
   return {
     async run(taskId, input, config) {
       const head = await store.head(taskId);
-      const waiting = (await openRequests(store, taskId, head)).length > 0;
+      const open = await openRequests(store, taskId, head);
+      const waiting = open.length > 0 && !open.some((request) => isExpired(request, graph.runtime.clock));
       const own = { configurable: { thread_id: taskId }, signal: config.signal, callbacks: config.callbacks };
       if (!head) await graph.invoke(input, own as never);
       else if (!waiting && dueNode(workflow, head.execution) !== END_OF_TASK) await graph.invoke(null, own as never);

@@ -1,6 +1,8 @@
 import { AsyncLocalStorageProviderSingleton } from "@langchain/core/singletons";
 import { Runnable, type RunnableConfig } from "@langchain/core/runnables";
-import type { LangGraphRunnableConfig } from "@langchain/langgraph";
+import { isGraphBubbleUp, type LangGraphRunnableConfig } from "@langchain/langgraph";
+import { isWorkflowError } from "../errors.ts";
+import { redact, redactDeep } from "../internal/redact.ts";
 import type { ChannelValues } from "./channels.ts";
 
 type Body = (values: ChannelValues, config: LangGraphRunnableConfig) => Promise<Record<string, unknown>>;
@@ -21,8 +23,15 @@ export class NodeBody extends Runnable<ChannelValues, Record<string, unknown>> {
 
   override invoke(values: ChannelValues, config: Partial<RunnableConfig> = {}): Promise<Record<string, unknown>> {
     // What runs inside finds its config here: interrupts, traced functions, other graphs.
-    return AsyncLocalStorageProviderSingleton.runWithConfig(config, () => this.body(values, config));
+    return AsyncLocalStorageProviderSingleton.runWithConfig(config, () => this.body(values, config).catch(rethrow));
   }
+}
+
+/** LangGraph stores and reports whatever a node throws, so a secret must not get that far. */
+function rethrow(error: unknown): never {
+  if (isWorkflowError(error)) error.redacted(redactDeep);
+  else if (error instanceof Error && !isGraphBubbleUp(error)) error.message = redact(error.message);
+  throw error;
 }
 
 /** The router as an edge, without a trace of its own: it is a pure function of the record. */

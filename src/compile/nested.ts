@@ -6,6 +6,7 @@ import { pauseValue } from "../people/pause.ts";
 import { readReplies } from "../people/replies.ts";
 import type { Request } from "../people/requests.ts";
 import { isFinished } from "../workflow/next-step.ts";
+import { personOf } from "./identity.ts";
 import { openRequests } from "./open-requests.ts";
 import type { RunOptions } from "./run.ts";
 import { OWN_TASK, type Runtime } from "./runtime.ts";
@@ -184,7 +185,11 @@ class ParentPauses {
     for (const reply of replies) {
       try {
         const seen = reply.shown === undefined ? {} : { shown: reply.shown };
-        await this.runtime.store.answer(this.taskId, reply.id, { answer: reply.answer, who: null, ...seen });
+        await this.runtime.store.answer(this.taskId, reply.id, {
+          answer: reply.answer,
+          who: personOf(this.options.configurable),
+          ...seen,
+        });
       } catch (error) {
         // Answered under the task's own id meanwhile: the first answer counts.
         if (!isWorkflowError(error, "STALE_RESUME")) throw error;

@@ -5,6 +5,7 @@ import { readReplies } from "../people/replies.ts";
 import type { Answer, Request } from "../people/requests.ts";
 import { checkArguments, coerceArguments } from "../workflow/calls.ts";
 import type { AnyWorkflow } from "../workflow/define.ts";
+import type { AnyTool } from "../workflow/tool.ts";
 import { isFinished } from "../workflow/next-step.ts";
 import { checkWorkflow, taskFinished, unknownTask } from "./admit-input.ts";
 import { openRequests } from "./open-requests.ts";
@@ -114,13 +115,24 @@ async function notOpen(
 
 /** An edit is checked like a new action; texts from forms become what the schema wants. */
 function checkEdited(workflow: AnyWorkflow, request: Request, answer: Answer): Answer {
-  const tool = request.tool === undefined ? undefined : workflow.tools[request.tool];
+  const tool = request.tool === undefined ? undefined : toolOf(workflow, request.tool, request.id);
   if (answer.type !== "edit" || !tool || request.tool === undefined) return answer;
   const checked = checkArguments(request.tool, tool, coerceArguments(tool, answer.args));
   if (checked.ok) return { type: "edit", args: checked.args };
   throw new WorkflowError("INVALID_REPLY", `the edit was not taken: ${checked.reason}`, {
     details: { id: request.id },
   });
+}
+
+/** A tool by name; that of a request passed on from a child workflow is the child's. */
+function toolOf(workflow: AnyWorkflow, name: string, requestId: string): AnyTool | undefined {
+  if (!requestId.includes("/")) return workflow.tools[name];
+  const rest = requestId.slice(requestId.indexOf("/") + 1);
+  for (const { workflow: child } of Object.values(workflow.steps)) {
+    const tool = child && toolOf(child, name, rest);
+    if (tool) return tool;
+  }
+  return undefined;
 }
 
 /** Makes sure that the row is there: with another LangGraph saver, it ended with the process that asked. */

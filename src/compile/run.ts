@@ -172,7 +172,7 @@ async function removeEndedChildren(runtime: Runtime, taskId: string): Promise<vo
 
 /** The usage that the latest entry of the log, an error, has not been able to commit. */
 async function spentBefore(runtime: Runtime, taskId: string): Promise<object | undefined> {
-  const [latest] = await runtime.store.events(taskId, 1);
+  const latest = (await runtime.store.events(taskId, 3)).findLast((event) => event.kind !== "migrated");
   return latest?.kind === "error" && latest.data.usage
     ? { revision: latest.revision, usage: latest.data.usage }
     : undefined;

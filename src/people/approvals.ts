@@ -40,6 +40,13 @@ export function neededApproval(workflow: AnyWorkflow, step: string, call: Call, 
   };
 }
 
+/** Whether these people are the ones, and as many, as an approval needs; null stands for somebody unknown. Pure. */
+export function suffices({ count, approvers }: NeededApproval, people: readonly (string | null)[]): boolean {
+  const isNamed = (who: string | null) => who !== null && (approvers?.includes(who) ?? true);
+  if (approvers || count > 1) return new Set(people.filter(isNamed)).size >= count;
+  return people.length > 0;
+}
+
 function demanded(approval: Approval | undefined, step: string, call: Call, state: State): ApprovalRule[] {
   if (approval === undefined) return [];
   let asked: boolean | ApprovalRule;
@@ -77,7 +84,7 @@ export function unknownRequest(id: string, call: Call): Request {
 }
 
 /** A call in one line, for people. */
-export function describeCall(call: Call): string {
+function describeCall(call: Call): string {
   const args = Object.entries(call.args).map(([name, value]) => `${name} ${shorten(plain(value), 80)}`);
   return `${call.tool}${args.length > 0 ? `: ${args.join(", ")}` : ""}`;
 }

@@ -62,8 +62,9 @@ function single(request: Request) {
     description: request.question,
     action_request: { action: nameOf(request), args: request.args ?? { question: request.question } },
     config: {
-      allow_ignore: false,
-      allow_respond: asksText,
+      // Agent Inbox knows no other way to say no: to ignore an approval, or to answer it in words, rejects it.
+      allow_ignore: request.kind === "approval",
+      allow_respond: request.kind !== "unknown",
       allow_edit: request.kind === "approval",
       allow_accept: !asksText,
     },

@@ -51,10 +51,7 @@ export function readReplies(resume: unknown, shown: readonly Request[], interrup
     Object.keys(resume).length > 0 &&
     Object.keys(resume).every((key) => REQUEST_ID.test(key))
   ) {
-    return Object.entries(resume).map(([id, reply]) => {
-      const request = shown.find((candidate) => candidate.id === id);
-      return request ? toReply(request, reply) : { id, answer: readUnseen(id, reply) };
-    });
+    return Object.entries(resume).map(([id, reply]) => toNamedReply(id, reply, shown));
   }
   if (Array.isArray(resume) && resume.length > 0 && resume.every((item) => isPlainObject(item) && "type" in item)) {
     return byPosition(resume, shown);
@@ -79,19 +76,29 @@ function byPosition(replies: readonly unknown[], shown: readonly Request[]): rea
       "nothing waits for an answer; read the task again to see what it does now",
     );
   }
-  if (replies.length !== shown.length) {
-    const ids = shown.map((request) => request.id);
+  const ids = replies.map((reply) => (isPlainObject(reply) && isRequestId(reply.id) ? reply.id : null));
+  const named = ids.filter((id) => id !== null);
+  const allNamed = named.length === replies.length && new Set(named).size === named.length && named.length > 0;
+  if (allNamed) return named.map((id, index) => toNamedReply(id, replies[index], shown));
+  // Where only some are named, the order of the others would be a guess.
+  if (replies.length !== shown.length || named.length > 0) {
+    const open = shown.map((request) => request.id);
     throw new WorkflowError(
       "AMBIGUOUS_REPLY",
-      `${replies.length} answers for ${shown.length} open requests; name them by id: ${ids.join(", ")}`,
+      `${replies.length} answers for ${shown.length} open requests; name each by its id, once: ${open.join(", ")}`,
       { details: { open: shown } },
     );
   }
-  const ids = replies.map((reply) => (isPlainObject(reply) && typeof reply.id === "string" ? reply.id : null));
-  if (shown.every((request) => ids.includes(request.id))) {
-    return shown.map((request) => toReply(request, replies[ids.indexOf(request.id)]));
-  }
   return shown.map((request, index) => toReply(request, replies[index]));
+}
+
+function isRequestId(id: unknown): id is string {
+  return typeof id === "string" && REQUEST_ID.test(id);
+}
+
+function toNamedReply(id: string, reply: unknown, shown: readonly Request[]): Reply {
+  const request = shown.find((candidate) => candidate.id === id);
+  return request ? toReply(request, reply) : { id, answer: readUnseen(id, reply) };
 }
 
 function toReply(request: Request, reply: unknown): Reply {
@@ -109,13 +116,25 @@ function readAnswer(request: Request, reply: unknown): Answer {
 
 const APPROVE = new Set(["approve", "approved", "accept", "yes", "y", "ok"]);
 const REJECT = new Set(["reject", "rejected", "ignore", "no", "n"]);
+// Turned down, but nothing said about whether a call has happened: running it again may do it twice.
+const VAGUE = new Set(["ignore", "response", "respond"]);
 
 /** An approval, rejection or edit in any of the known shapes. Nothing unclear counts as an approval. */
 function readVerdict(request: Request | undefined, reply: unknown): Answer {
   const word = typeof reply === "string" ? reply : isPlainObject(reply) ? reply.type : undefined;
   const said = typeof word === "string" ? word.trim().toLowerCase() : "";
-  if (reply === true || APPROVE.has(said)) return { type: "approve" };
+  if (reply === true || APPROVE.has(said)) {
+    if (!isPlainObject(reply) || !request || bringsOnlyWhatWasShown(request, reply)) return { type: "approve" };
+    throw new WorkflowError(
+      "INVALID_REPLY",
+      `the approval of ${request.id} brings another action than the one that was shown; send an edit to change it`,
+    );
+  }
   if (reply === false) return { type: "reject", reason: "" };
+  if (request?.kind === "unknown" && VAGUE.has(said)) {
+    const message = `say of ${request.id} whether it happened: approve if it did, reject if not`;
+    throw new WorkflowError("INVALID_REPLY", message);
+  }
   if (isPlainObject(reply)) {
     // Agent Inbox: an answer in words to an action is a reason not to do it.
     if (REJECT.has(said) || said === "response" || said === "respond")
@@ -127,6 +146,21 @@ function readVerdict(request: Request | undefined, reply: unknown): Answer {
     "INVALID_REPLY",
     `cannot read ${shorten(JSON.stringify(reply) ?? "nothing", 80)} as a verdict; send approve, {type: "reject", message}, or {type: "edit", args}`,
   );
+}
+
+/** Agent Inbox sends an accepted action back, every argument as a text; what differs from what was shown is unclear. */
+function bringsOnlyWhatWasShown(request: Request, reply: Readonly<Record<string, unknown>>): boolean {
+  return [reply.edited_action, reply.editedAction, reply.args].every((part) => {
+    if (part === undefined || part === null) return true;
+    if (!isPlainObject(part)) return false;
+    const named = actionIn(part);
+    if (named && named.name !== (request.tool ?? request.kind)) return false;
+    return Object.entries(named?.args ?? part).every(([name, value]) => asText(value) === asText(request.args?.[name]));
+  });
+}
+
+function asText(value: unknown): string {
+  return typeof value === "string" ? value : (JSON.stringify(value) ?? "");
 }
 
 function reasonIn(reply: Readonly<Record<string, unknown>>): string {

@@ -70,7 +70,7 @@ function useFaults(workflow: AnyWorkflow, path: string, step: RuntimeStep): Faul
 }
 
 /** What is wrong with an approval rule. */
-export function ruleFaults(path: string, rule: ApprovalRule): readonly Fault[] {
+function ruleFaults(path: string, rule: ApprovalRule): readonly Fault[] {
   const { approvers, count = 1, expiresAfterMs = 1 } = rule;
   const fault = (message: string): Fault => ({ path, code: "INVALID_APPROVAL", message });
   const people = approvers && new Set(approvers).size;

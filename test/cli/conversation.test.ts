@@ -100,7 +100,7 @@ describe("a whole conversation over processes", () => {
 
     const history = await statecard(["history", "t-1", "--json"], own);
     const events = eventsOf(history);
-    expect(events[1]).toMatchObject({ kind: "started", data: { message: "the printer jams" } });
+    expect(events[1]).toMatchObject({ kind: "started", data: { input: { message: "the printer jams" } } });
     expect(events.filter((event) => event.kind === "decision").length).toBe(2);
     expect((await statecard(["history", "t-1"], own)).stdout).toContain("the printer jams");
 

@@ -158,3 +158,20 @@ test("an edited amount is checked again", async () => {
   expect(done.execution.status).toBe("completed");
   expect(ledger).toMatchObject([{ amount: 5000 }]);
 });
+
+test("a rule that a release has made stricter holds for a call that waits already", async () => {
+  const lax = payments({ pay: { count: 1 } });
+  const store = sqliteStore(":memory:");
+  const model = scriptedModel([{ calls: [call("1", 5)], next: "done" }]);
+  const paused = await compile(lax.workflow, { model, store }).invoke({ message: "go" }, config);
+  const strict = payments({ pay: { count: 2 } });
+  const graph = compile(strict.workflow, { model, store });
+  const as = (name: string) => ({ configurable: { thread_id: "t", ...signedIn(name) } });
+  const again = await graph.invoke(answer(paused, "approve"), as("ada"));
+  expect(again[INTERRUPT]?.[0]?.value?.requests).toMatchObject([{ id: "a1.0.0e1", count: 2, args: { amount: 5 } }]);
+  expect(strict.ledger).toEqual([]);
+  await graph.invoke(answer(again, "approve"), as("ada"));
+  const done = await graph.invoke(answer(again, "approve"), as("bob"));
+  expect(done.execution.status).toBe("completed");
+  expect(strict.ledger).toHaveLength(1);
+});

@@ -83,7 +83,8 @@ class Calls {
   private readonly action: Action;
   private readonly pending: CallsPending;
   private readonly turns: (Turn | null)[];
-  private rows = new Map<string, RequestRow>();
+  /** The requests of this decision; read only where one is needed, since most calls need none. */
+  private rows: Map<string, RequestRow> | null = null;
   private failure: { readonly error: unknown } | null = null;
 
   constructor(action: Action, pending: CallsPending) {
@@ -95,7 +96,7 @@ class Calls {
   /** Takes every call as far as it goes without waiting. */
   async advance(): Promise<readonly Turn[]> {
     if (this.failure) throw this.failure.error;
-    await this.readRows();
+    this.rows = null;
     const turns: Turn[] = [];
     for (const [position, call] of this.pending.calls.entries()) {
       const before = this.turns[position];
@@ -112,10 +113,12 @@ class Calls {
     return turns;
   }
 
-  private async readRows(): Promise<void> {
+  private async allRows(): Promise<Map<string, RequestRow>> {
+    if (this.rows) return this.rows;
     const { runtime, lease, forks } = this.action;
     const rows = await runtime.store.requests(lease.taskId, this.pending.decision, forks);
     this.rows = new Map(rows.map((row) => [row.request.id, row]));
+    return this.rows;
   }
 
   /** Where a call stands, going through the rounds in which people were asked about it. */
@@ -157,7 +160,8 @@ class Calls {
 
   /** The row of a request, made where it is missing; an editor's approval of the edited call counts as one. */
   private async row(id: string, make: () => Request, editor?: string | null): Promise<RequestRow> {
-    const known = this.rows.get(id);
+    const rows = await this.allRows();
+    const known = rows.get(id);
     if (known) return known;
     const { runtime, lease, forks } = this.action;
     const { store } = runtime;
@@ -168,7 +172,7 @@ class Calls {
     }
     const row = await store.request(lease.taskId, id);
     if (!row) throw new Error(`request ${id} was added and is not there`);
-    this.rows.set(id, row);
+    rows.set(id, row);
     return row;
   }
 
@@ -185,19 +189,13 @@ class Calls {
     const { runtime, lease, forks, checkpointId } = this.action;
     const tool = runtime.workflow.tools[call.tool];
     if (!tool) return this.refused(position, call, `there is no tool "${call.tool}" any more`);
-    const unknownId = `u${this.key(position)}.${forks}`;
-    const verdict = this.rows.get(unknownId)?.answer;
-    if (verdict?.type === "approve") {
-      const value = "a person confirmed that it happened";
-      return { kind: "settled", result: { id: this.key(position), tool: call.tool, status: "ok", value } };
-    }
     const intent: Intent = {
       key: this.key(position),
       digest: digest([call.tool, call.args]),
       decision: this.pending.decision,
       tool: call.tool,
       timeoutMs: tool.timeoutMs,
-      repeat: tool.repeatable || again || verdict?.type === "reject",
+      repeat: tool.repeatable || again,
     };
     faultPoint("before-intent");
     const known = await runtime.store.intend(lease, checkpointId, intent);
@@ -205,11 +203,19 @@ class Calls {
     if (known.state === "done") return { kind: "settled", result: known.result };
     if (known.state === "alive") return { kind: "elsewhere" };
     if (known.state === "new") return this.run(position, call, tool, intent, edited);
+    // What a person says about one attempt is true of no other.
+    const id = `u${intent.key}.${forks}${known.attempt > 1 ? `e${known.attempt}` : ""}`;
+    const verdict = (await this.allRows()).get(id)?.answer;
+    if (verdict?.type === "approve") {
+      const value = "a person confirmed that it happened";
+      return { kind: "settled", result: { id: intent.key, tool: call.tool, status: "ok", value } };
+    }
+    if (verdict?.type === "reject") return this.start(position, call, edited, true);
     const found = await reconcileCall(intent.key, call, tool, this.context(intent));
     if (found === "did not happen") return this.start(position, call, edited, true);
     // The attempt that began it is gone, so nobody else can write this down, and it can be found out again.
     if (found) return { kind: "settled", result: redactDeep(edited ? { ...found, args: { ...edited } } : found) };
-    const row = await this.row(unknownId, () => unknownRequest(unknownId, call));
+    const row = await this.row(id, () => unknownRequest(id, call));
     return { kind: "asked", request: row.request };
   }
 

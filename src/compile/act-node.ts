@@ -13,7 +13,7 @@ import { actCalls } from "./act-calls.ts";
 import { expired, pause, type Action } from "./action.ts";
 import { snapshotOf, type ChannelValues } from "./channels.ts";
 import type { ChildStanding } from "./child.ts";
-import { enter, type Runtime } from "./runtime.ts";
+import { enter, FORKS, type Runtime } from "./runtime.ts";
 
 /**
  * The one node that acts: it carries out the recorded decision's action, pauses for what is still
@@ -27,7 +27,7 @@ export function actNode(runtime: Runtime) {
     const { pending } = snapshot.execution;
     if (!pending) throw new WorkflowError("ILLEGAL_ENTRY", `task ${lease.taskId} has no action to carry out`);
     faultPoint("before-act");
-    const forks = (await runtime.store.head(lease.taskId))?.forks ?? 0;
+    const forks = Number(config.configurable?.[FORKS] ?? 0);
     const checkpointId = config.executionInfo?.checkpointId ?? "";
     const action: Action = { runtime, snapshot, lease, forks, checkpointId, config };
     const outcome = await carryOut(action, pending);

@@ -17,7 +17,7 @@ interface TaskMemory {
   forkedFrom: string | null;
   requests: Map<string, RequestRow>;
   events: TaskEvent[];
-  journal: Map<string, { token: number; deadline: number; result: CallResult | null }>;
+  journal: Map<string, { attempt: number; token: number; deadline: number; result: CallResult | null }>;
   pauses: Map<number, ParentPause>;
 }
 
@@ -167,8 +167,13 @@ export class InProcessStore implements TaskStore {
     if (known?.result) return { state: "done", result: known.result };
     // A body of this process that an aborted run has left behind may still end.
     if (known && known.token !== token && this.clock.now() < known.deadline) return { state: "alive" };
-    if (known && !intent.repeat) return { state: "begun" };
-    journal.set(key, { token, deadline: this.clock.now() + intent.timeoutMs + GRACE_MS, result: null });
+    if (known && !intent.repeat) return { state: "begun", attempt: known.attempt };
+    journal.set(key, {
+      attempt: (known?.attempt ?? 0) + 1,
+      token,
+      deadline: this.clock.now() + intent.timeoutMs + GRACE_MS,
+      result: null,
+    });
     await this.append(holder.taskId, -1, "call", { key: intent.key, tool: intent.tool });
     return { state: "new" };
   }

@@ -22,9 +22,32 @@ export class NodeBody extends Runnable<ChannelValues, Record<string, unknown>> {
   }
 
   override invoke(values: ChannelValues, config: Partial<RunnableConfig> = {}): Promise<Record<string, unknown>> {
-    // What runs inside finds its config here: interrupts, traced functions, other graphs.
-    return AsyncLocalStorageProviderSingleton.runWithConfig(config, () => this.body(values, config).catch(rethrow));
+    const run = () => this.body(values, config).catch(rethrow);
+    // What runs inside finds its config by the ambient context: interrupts, traced functions, other graphs.
+    return isTraced(config)
+      ? AsyncLocalStorageProviderSingleton.runWithConfig(config, run)
+      : AsyncLocalStorageProviderSingleton.getInstance().run(ambient(config), run);
   }
+}
+
+function isTraced({ callbacks }: Partial<RunnableConfig>): boolean {
+  const handlers = Array.isArray(callbacks) ? callbacks : (callbacks?.handlers ?? []);
+  return handlers.some((handler) => "name" in handler && handler.name === "langchain_tracer");
+}
+
+const CHILD_CONFIG = Symbol.for("lc:child_config");
+const CONTEXT_VARIABLES = Symbol.for("lc:context_variables");
+
+/** What `runWithConfig` puts into the ambient context, without the trace object that it makes for nobody. */
+function ambient(config: Partial<RunnableConfig>): object {
+  const around = AsyncLocalStorageProviderSingleton.getInstance().getStore() as
+    | Readonly<Record<symbol, unknown>>
+    | undefined;
+  const variables = around?.[CONTEXT_VARIABLES];
+  return {
+    extra: { [CHILD_CONFIG]: config },
+    ...(variables === undefined ? {} : { [CONTEXT_VARIABLES]: variables }),
+  };
 }
 
 /** LangGraph stores and reports whatever a node throws, so a secret must not get that far. */

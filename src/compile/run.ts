@@ -7,7 +7,7 @@ import { admitInput, type Admitted } from "./admit-input.ts";
 import { personOf } from "./identity.ts";
 import { openRequests } from "./open-requests.ts";
 import { addShown, recordReplies, resumeOf } from "./record-answers.ts";
-import { SPENT, type Runtime } from "./runtime.ts";
+import { FORKS, SPENT, type Runtime } from "./runtime.ts";
 import type { Lease } from "./store.ts";
 
 const RENEW_EVERY_MS = 10_000;
@@ -77,11 +77,14 @@ export async function* runTask(task: RunTask): AsyncGenerator<unknown> {
   };
   task.options.signal?.addEventListener("abort", letGo, { once: true });
   try {
-    const admitted = await admitUnderLease(task, input, lease);
+    const { admitted, forks } = await admitUnderLease(task, input, lease);
     await store.running(lease);
-    await noteFork(task, options, lease);
-    const spent = admitted.kind === "start" ? {} : { [SPENT]: await spentBefore(runtime, taskId) };
-    const settings = { ...options, configurable: { ...options.configurable, ...spent } };
+    const isFork = await noteFork(task, options, lease);
+    const known = {
+      [FORKS]: isFork ? forks + 1 : forks,
+      ...(admitted.kind === "start" ? {} : { [SPENT]: await spentBefore(runtime, taskId) }),
+    };
+    const settings = { ...options, configurable: { ...options.configurable, ...known } };
     yield* task.loop(admitted.kind === "start" ? admitted.input : null, settings, lease);
     await removeEndedChildren(runtime, taskId);
   } catch (error) {
@@ -94,7 +97,11 @@ export async function* runTask(task: RunTask): AsyncGenerator<unknown> {
   }
 }
 
-async function admitUnderLease(task: RunTask, input: unknown, lease: Lease): Promise<Admitted> {
+async function admitUnderLease(
+  task: RunTask,
+  input: unknown,
+  lease: Lease,
+): Promise<{ admitted: Admitted; forks: number }> {
   const { runtime, taskId } = task;
   const { store, workflow } = runtime;
   const head = await store.head(taskId);
@@ -114,7 +121,7 @@ async function admitUnderLease(task: RunTask, input: unknown, lease: Lease): Pro
   } else if (admitted.kind === "retry") {
     await task.retry(lease);
   }
-  return admitted;
+  return { admitted, forks: head?.forks ?? 0 };
 }
 
 async function sameStart(runtime: Runtime, taskId: string, input: unknown): Promise<boolean> {
@@ -155,11 +162,14 @@ export async function requireCheckpoint({ store }: Runtime, taskId: string, id: 
   throw new WorkflowError("UNKNOWN_CHECKPOINT", message, { details: { taskId, checkpointId: id } });
 }
 
-async function noteFork(task: RunTask, options: RunOptions, lease: Lease): Promise<void> {
+/** @returns whether this run leaves the line of the head. */
+async function noteFork(task: RunTask, options: RunOptions, lease: Lease): Promise<boolean> {
   const address = options.configurable?.checkpoint_id;
-  if (typeof address !== "string") return;
+  if (typeof address !== "string") return false;
   const head = await task.runtime.store.head(task.taskId);
-  if (head && head.checkpointId !== address) await task.runtime.store.fork(lease, address);
+  const isFork = head !== null && head.checkpointId !== address;
+  if (isFork) await task.runtime.store.fork(lease, address);
+  return isFork;
 }
 
 /** A child workflow's task is part of its parent's step: once that has taken its outcome over, it goes. */

@@ -32,6 +32,9 @@ export const STREAM_REPLIES = "__statecard_stream_replies";
 /** What an earlier run paid at the same revision before it failed: `{revision, usage}`. */
 export const SPENT = "__statecard_spent";
 
+/** How often the task had been forked when the run began: a question asked again is another request. */
+export const FORKS = "__statecard_forks";
+
 /** Marks a call from inside another graph's node that names a task of its own. */
 export const OWN_TASK = "__statecard_own_task";
 

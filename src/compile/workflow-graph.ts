@@ -74,20 +74,18 @@ export class WorkflowGraph<F extends Fields = Fields, I extends keyof F & string
     });
   }
 
-  override async *_streamIterator(input: never, options?: never): AsyncGenerator<never> {
+  override _streamIterator(input: never, options?: never): AsyncGenerator<never> {
     const passed = (options ?? {}) as StreamOptions;
     const given = {
       ...passed,
       configurable: { ...this.config?.configurable, ...passed.configurable },
     } as StreamOptions;
     if (given.configurable?.__pregel_read === undefined) {
-      const taskId = taskIdOf(given.configurable);
-      yield* this.runOwn(input, given, taskId) as AsyncGenerator<never>;
-    } else {
-      const run = (nestedInput: unknown, nestedOptions: RunOptions, taskId: string) =>
-        this.runOwn(nestedInput, nestedOptions as StreamOptions, taskId);
-      yield* runNested({ runtime: this.runtime, input, options: given, run }) as AsyncGenerator<never>;
+      return this.runOwn(input, given, taskIdOf(given.configurable)) as AsyncGenerator<never>;
     }
+    const run = (nestedInput: unknown, nestedOptions: RunOptions, taskId: string) =>
+      this.runOwn(nestedInput, nestedOptions as StreamOptions, taskId);
+    return runNested({ runtime: this.runtime, input, options: given, run }) as AsyncGenerator<never>;
   }
 
   private runOwn(input: unknown, options: StreamOptions, taskId: string): AsyncGenerator<unknown> {

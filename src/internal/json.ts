@@ -31,17 +31,22 @@ export function canonicalJson(value: unknown): string {
   );
 }
 
-/** A deeply frozen copy, so that whoever gets it can change neither it nor the original. */
+/** A deeply frozen copy of a JSON value, so that whoever gets it can change neither it nor the original. */
 export function frozenCopy<T>(value: T): T {
-  return deepFreeze(structuredClone(value));
+  return copyAny(value) as T;
 }
 
-function deepFreeze<T>(value: T): T {
-  if (typeof value === "object" && value !== null && !Object.isFrozen(value)) {
-    Object.freeze(value);
-    for (const item of Object.values(value)) deepFreeze(item);
+function copyAny(value: unknown): unknown {
+  if (typeof value !== "object" || value === null) return value;
+  if (Array.isArray(value)) return Object.freeze(value.map(copyAny));
+  // What is no JSON gets here only before it was checked.
+  if (!isPlainObject(value)) return Object.freeze(structuredClone(value));
+  const copy: Record<string, unknown> = {};
+  for (const [key, item] of Object.entries(value)) {
+    if (key === "__proto__") Object.defineProperty(copy, key, { value: copyAny(item), enumerable: true });
+    else copy[key] = copyAny(item);
   }
-  return value;
+  return Object.freeze(copy);
 }
 
 /** The bytes of a value written as JSON in UTF-8. */

@@ -126,10 +126,11 @@ export class GuardedSaver extends BaseCheckpointSaver {
     const { thread, namespace, id: parent } = address;
     if (!thread) throw noThread();
     const record: unknown = checkpoint.channel_values.execution ?? undefined;
-    const [[type, body], [, meta]] = await Promise.all([
-      this.serde.dumpsTyped(checkpoint),
-      this.serde.dumpsTyped(this.stamped(metadata, address, record)),
-    ]);
+    const stamped = this.stamped(metadata, address, record);
+    const [[type, body], [, meta]] =
+      stamped === metadata
+        ? await Promise.all([this.serde.dumpsTyped(checkpoint), this.serde.dumpsTyped(metadata)])
+        : [dumpJson(checkpoint), dumpJson(stamped)];
     faultPoint("before-put");
     await this.sql.transaction(async (sql) => {
       const standing = await readStanding(sql, thread);
@@ -325,6 +326,11 @@ export class GuardedSaver extends BaseCheckpointSaver {
       for (const [table, column] of TASK_TABLES) await sql.run(`delete from ${table} where ${column} = ?`, threadId);
     }, threadId);
   }
+}
+
+/** A task's channels hold JSON and nothing else, so its checkpoints do without LangGraph's slower serializer. */
+function dumpJson(value: unknown): [type: string, body: Uint8Array] {
+  return ["json", Buffer.from(JSON.stringify(value))];
 }
 
 function noThread(): WorkflowError {

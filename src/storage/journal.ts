@@ -1,19 +1,29 @@
 import { WorkflowError } from "../errors.ts";
 import type { CallResult } from "../state/execution.ts";
 import { GRACE_MS, type Holder, type Intent, type IntentState } from "../tools/journal.ts";
-import { readHead } from "./checkpoints.ts";
 import { appendEvent } from "./events.ts";
-import { requireLease } from "./leases.ts";
+import { checkLease } from "./leases.ts";
 import { isAlive, thisProcess } from "./owner.ts";
 import { first, type Sql } from "./sql.ts";
 
-interface JournalRow {
-  readonly token: number;
-  readonly host: string;
-  readonly pid: number;
-  readonly started: number;
-  readonly deadline: number;
+/** The lease, the head, and what the journal has of a call, in one row. */
+interface Found {
+  readonly holder: number;
+  readonly owner: number | null;
+  readonly head: string | null;
+  readonly attempt: number | null;
+  readonly token: number | null;
+  readonly host: string | null;
+  readonly pid: number | null;
+  readonly started: number | null;
+  readonly deadline: number | null;
   readonly result: string | null;
+}
+
+/** An earlier attempt at the call, where there was one. */
+function attemptIn({ attempt: number, token, host, pid, started, deadline }: Found) {
+  if (number === null || token === null || host === null || pid === null) return null;
+  return { number, token, host, pid, started: started ?? 0, deadline: deadline ?? 0 };
 }
 
 /** `Journal.intend`, within a transaction. */
@@ -26,34 +36,38 @@ export async function intend(
 ): Promise<IntentState> {
   const { taskId, token } = holder;
   const { key, digest, decision, tool } = intent;
-  await requireLease(sql, taskId, token);
-  const head = await readHead(sql, taskId, "");
-  if (head?.checkpoint_id !== checkpointId) {
-    const message = `task ${taskId} has moved on: a call of ${tool} was about to run for a state that is past`;
-    throw new WorkflowError("STALE_WRITE", message, { details: { taskId, head: head?.checkpoint_id ?? null } });
-  }
-  const known = await first<JournalRow>(
+  const known = await first<Found>(
     sql,
-    `select token, host, pid, started, deadline, result from statecard_journal where task_id = ? and key = ? and digest = ?`,
-    taskId,
+    `select l.token as holder, l.pid as owner, h.checkpoint_id as head, j.attempt, j.token, j.host, j.pid, j.started, j.deadline, j.result
+     from statecard_leases l
+     left join statecard_heads h on h.task_id = l.task_id and h.namespace = ''
+     left join statecard_journal j on j.task_id = l.task_id and j.key = ? and j.digest = ?
+     where l.task_id = ?`,
     key,
     digest,
+    taskId,
   );
+  checkLease(known && { token: known.holder, pid: known.owner }, taskId, token);
+  if (known?.head !== checkpointId) {
+    const message = `task ${taskId} has moved on: a call of ${tool} was about to run for a state that is past`;
+    throw new WorkflowError("STALE_WRITE", message, { details: { taskId, head: known?.head ?? null } });
+  }
   if (known?.result) return { state: "done", result: JSON.parse(known.result) as CallResult };
-  const mayStillEnd = known && known.token !== token && now < known.deadline && isAlive(known);
-  if (mayStillEnd) return { state: "alive" };
-  if (known && !intent.repeat) return { state: "begun" };
+  const attempt = attemptIn(known);
+  if (attempt && attempt.token !== token && now < attempt.deadline && isAlive(attempt)) return { state: "alive" };
+  if (attempt && !intent.repeat) return { state: "begun", attempt: attempt.number };
   const { host, pid, started } = thisProcess;
   await sql.run(
-    `insert into statecard_journal (task_id, key, digest, decision, tool, token, host, pid, started, deadline)
-     values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-     on conflict (task_id, key, digest) do update set token = excluded.token, host = excluded.host, pid = excluded.pid,
+    `insert into statecard_journal (task_id, key, digest, decision, tool, attempt, token, host, pid, started, deadline)
+     values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+     on conflict (task_id, key, digest) do update set attempt = excluded.attempt, token = excluded.token, host = excluded.host, pid = excluded.pid,
        started = excluded.started, deadline = excluded.deadline`,
     taskId,
     key,
     digest,
     decision,
     tool,
+    (attempt?.number ?? 0) + 1,
     token,
     host,
     pid,

@@ -35,8 +35,8 @@ const TABLES: readonly string[] = [
     primary key (task_id, request_id, who))`,
   `create table if not exists statecard_journal (
     task_id text not null, key text not null, digest text not null, decision integer not null, tool text not null,
-    token integer not null, host text not null, pid integer not null, started bigint not null,
-    deadline bigint not null, result text, primary key (task_id, key, digest))`,
+    attempt integer not null, token integer not null, host text not null, pid integer not null,
+    started bigint not null, deadline bigint not null, result text, primary key (task_id, key, digest))`,
   `create table if not exists statecard_tokens (name text primary key, hash text not null, created_at bigint not null)`,
   `create table if not exists statecard_parent_pauses (
     task_id text not null, ordinal integer not null, requests text not null, used integer not null,

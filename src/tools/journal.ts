@@ -24,13 +24,14 @@ export interface Intent {
 
 /**
  * What the journal knows of a call. `new`: written down, run it. `done`: here is its result. `alive`:
- * another attempt may still end; look again. `begun`: an attempt left no result and never will.
+ * another attempt may still end; look again. `begun`: an attempt, the first, second or later, left no
+ * result and never will.
  */
 export type IntentState =
   | { readonly state: "new" }
   | { readonly state: "done"; readonly result: CallResult }
   | { readonly state: "alive" }
-  | { readonly state: "begun" };
+  | { readonly state: "begun"; readonly attempt: number };
 
 /**
  * Where calls are written down before and after they run, so that a resume neither repeats nor

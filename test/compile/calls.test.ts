@@ -1,6 +1,6 @@
 import { Command, INTERRUPT } from "@langchain/langgraph";
 import { answer, compile, defineTool, defineWorkflow, field, signedIn, sqliteStore } from "statecard";
-import { scriptedModel } from "statecard/testing";
+import { onFaultPoint, scriptedModel } from "statecard/testing";
 import { expect, test } from "vitest";
 import { z } from "zod";
 
@@ -174,4 +174,32 @@ test("a rule that a release has made stricter holds for a call that waits alread
   const done = await graph.invoke(answer(again, "approve"), as("bob"));
   expect(done.execution.status).toBe("completed");
   expect(strict.ledger).toHaveLength(1);
+});
+
+test("what a person says about one attempt counts for no other", async () => {
+  const clock = { time: 1_000_000, now: () => clock.time };
+  const { workflow, ledger } = payments();
+  const store = sqliteStore(":memory:", { clock });
+  const graph = () =>
+    compile(workflow, { model: scriptedModel([{ calls: [call("1", 5)], next: "done" }]), store, clock });
+  const crashAfterCall = async (input: unknown) => {
+    onFaultPoint((point) => {
+      if (point === "after-call") throw new Error("killed");
+    });
+    await expect(graph().invoke(input as never, config)).rejects.toThrow("killed");
+    onFaultPoint(null);
+    clock.time += 60_000;
+  };
+  await crashAfterCall({ message: "go" });
+  ledger.pop();
+  const first = await graph().invoke(null, config);
+  expect(first[INTERRUPT]?.[0]?.value?.requests).toMatchObject([{ id: "u1.0.0", kind: "unknown" }]);
+  // It did not happen, so it is run again; and again nobody knows how that ended.
+  await crashAfterCall(answer(first, "reject"));
+  expect(ledger).toHaveLength(1);
+  const second = await graph().invoke(null, config);
+  expect(second[INTERRUPT]?.[0]?.value?.requests).toMatchObject([{ id: "u1.0.0e2", kind: "unknown" }]);
+  const done = await graph().invoke(answer(second, "approve"), config);
+  expect(done.execution.status).toBe("completed");
+  expect(ledger).toHaveLength(1);
 });

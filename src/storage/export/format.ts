@@ -34,6 +34,8 @@ export interface ExportedCall {
   readonly digest: string;
   readonly decision: number;
   readonly tool: string;
+  /** How often it was begun. */
+  readonly attempt: number;
   readonly result: CallResult | null;
 }
 
@@ -88,6 +90,7 @@ const stateFileSchema = z.looseObject({
       digest: z.string(),
       decision: count,
       tool: z.string(),
+      attempt: count,
       result: z.looseObject({ id: z.string(), status: z.string() }).nullable(),
     }),
   ),

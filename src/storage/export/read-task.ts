@@ -96,8 +96,8 @@ async function readVotes(sql: Sql, taskId: string): Promise<ReadonlyMap<string, 
 }
 
 async function readJournal(sql: Sql, taskId: string): Promise<readonly ExportedCall[]> {
-  const rows = await sql.all<{ key: string; digest: string; decision: number; tool: string; result: string | null }>(
-    `select key, digest, decision, tool, result from statecard_journal where task_id = ?`,
+  const rows = await sql.all<Omit<ExportedCall, "result"> & { readonly result: string | null }>(
+    `select key, digest, decision, tool, attempt, result from statecard_journal where task_id = ?`,
     taskId,
   );
   const calls = rows.map((row): ExportedCall => ({

@@ -83,8 +83,9 @@ function callsIn(events: readonly TaskEvent[]): readonly ExportedCall[] {
     const before = known.get(id);
     if (kind === "returned") {
       if (before) known.set(id, { ...before, result });
-    } else if (!before) {
-      known.set(id, { key, digest, decision: Number.parseInt(key, 10), tool, result: null });
+    } else if (!before?.result) {
+      const attempt = (before?.attempt ?? 0) + 1;
+      known.set(id, { key, digest, decision: Number.parseInt(key, 10), tool, attempt, result: null });
     }
   }
   return [...known.values()].toSorted(byKey);

@@ -201,15 +201,16 @@ async function putRequests(sql: Sql, taskId: string, { requests }: ExportedTask)
  */
 async function putJournal(sql: Sql, taskId: string, { journal }: ExportedTask): Promise<void> {
   const { host, pid, started } = thisProcess;
-  for (const { key, digest, decision, tool, result } of journal) {
+  for (const { key, digest, decision, tool, attempt, result } of journal) {
     await sql.run(
-      `insert into statecard_journal (task_id, key, digest, decision, tool, token, host, pid, started, deadline, result)
-       values (?, ?, ?, ?, ?, 0, ?, ?, ?, 0, ?)`,
+      `insert into statecard_journal (task_id, key, digest, decision, tool, attempt, token, host, pid, started, deadline, result)
+       values (?, ?, ?, ?, ?, ?, 0, ?, ?, ?, 0, ?)`,
       taskId,
       key,
       digest,
       decision,
       tool,
+      attempt,
       host,
       pid,
       started,

@@ -20,7 +20,7 @@ export interface Setting {
   readonly newFile: () => string;
 }
 
-const { compile, defineWorkflow, field, sqliteStore } = statecard;
+const { compile, defineTool, defineWorkflow, field, sqliteStore } = statecard;
 const TASK = { configurable: { thread_id: "task" } };
 const BARE = { ...TASK, durability: "sync" as const, recursionLimit: 1_000_000 };
 const MANY = 1_000_000;
@@ -59,6 +59,35 @@ function countingWorkflow(decisions: number) {
         run: ({ count }) => {
           const next = (count ?? 0) + 1;
           return { patch: { count: next }, next: next >= decisions ? "done" : "work" };
+        },
+      },
+      done,
+    },
+  });
+}
+
+const countTool = defineTool({
+  description: "Counts on.",
+  parameters: z.object({ from: z.number() }),
+  effect: "write",
+  run: ({ from }) => from + 1,
+});
+
+/** Each decision calls a tool that changes the world, so each call is written down before and after it. */
+function callingWorkflow(decisions: number) {
+  return defineWorkflow({
+    ...definition,
+    name: "calling",
+    tools: { countTool },
+    steps: {
+      work: {
+        to: ["work", "done"],
+        tools: ["countTool"],
+        maxDecisions: MANY,
+        run: ({ count }) => {
+          const next = (count ?? 0) + 1;
+          const calls = [{ tool: "countTool", args: { from: count ?? 0 } }];
+          return { calls, patch: { count: next }, next: next >= decisions ? "done" : "work" };
         },
       },
       done,
@@ -108,6 +137,24 @@ function bareLoop(
     .compile(checkpointer ? { checkpointer } : {});
 }
 
+const bareCallState = new StateSchema({
+  document: z.string().nullable().default(null),
+  count: z.number().default(0),
+  call: z.object({ tool: z.string(), from: z.number() }).nullable().default(null),
+  result: z.number().nullable().default(null),
+});
+
+/** The usual pair of an agent and its tools. A call is on record from the agent's step on, and runs again after a crash. */
+function bareAgentAndTools(decisions: number, checkpointer: BaseCheckpointSaver) {
+  return new StateGraph(bareCallState)
+    .addNode("agent", ({ count }) => ({ count: count + 1, call: { tool: "countTool", from: count } }))
+    .addNode("tools", ({ call }) => ({ result: (call?.from ?? 0) + 1, call: null }))
+    .addEdge(START, "agent")
+    .addConditionalEdges("agent", ({ call }) => (call ? "tools" : "end"), { tools: "tools", end: END })
+    .addConditionalEdges("tools", ({ count }) => (count >= decisions ? "end" : "agent"), { agent: "agent", end: END })
+    .compile({ checkpointer });
+}
+
 const countOn = ({ count }: BareState) => ({ count: count + 1 });
 
 function sqliteSaver(file: string, synchronous: Synchronous): SqliteSaver {
@@ -133,6 +180,26 @@ export async function ours(setting: Setting, synchronous: Synchronous): Promise<
   const graph = compile(countingWorkflow(decisions), { store: await openedStore(file, synchronous) });
   return {
     work: async () => expectCount(decisions, await graph.invoke({ document }, TASK)),
+    stored: () => storedBytes(file),
+  };
+}
+
+export async function oursWithCalls(setting: Setting): Promise<Run> {
+  const { document, decisions } = setting;
+  const file = setting.newFile();
+  const graph = compile(callingWorkflow(decisions), { store: await openedStore(file, "normal") });
+  return {
+    work: async () => expectCount(decisions, await graph.invoke({ document }, TASK)),
+    stored: () => storedBytes(file),
+  };
+}
+
+export async function bareWithCalls(setting: Setting): Promise<Run> {
+  const { document, decisions } = setting;
+  const file = setting.newFile();
+  const graph = bareAgentAndTools(decisions, sqliteSaver(file, "normal"));
+  return {
+    work: async () => expectCount(decisions, await graph.invoke({ document }, BARE)),
     stored: () => storedBytes(file),
   };
 }

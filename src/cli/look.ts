@@ -77,7 +77,7 @@ function tell({ kind, data }: TaskEvent): string {
       return `${String(data.step)}: ${parts.join("; ") || "nothing"}${because}`;
     }
     case "result":
-      return `${String(data.step)}: ${JSON.stringify(data.observation)}`;
+      return `${String(data.step)}: ${JSON.stringify(data.observation ?? null)}`;
     case "asked": {
       const request = isPlainObject(data.request) ? data.request : {};
       return `${String(request.id)}: ${String(request.question)}`;

@@ -4,7 +4,7 @@ import { WorkflowError } from "../errors.ts";
 const SCHEMA_VERSION = 2;
 
 /**
- * The tables, in SQLite's words; PostgreSQL's connection renames two types. `checkpoints` and `writes`
+ * The tables, in SQLite's words; PostgreSQL's connection renames two types and leaves out how rows are laid out. `checkpoints` and `writes`
  * are those of LangGraph's own SqliteSaver, so that its tools can read the file; ours stand beside them.
  */
 const TABLES: readonly string[] = [
@@ -26,7 +26,7 @@ const TABLES: readonly string[] = [
     expires bigint not null, closing integer not null default 0)`,
   `create table if not exists statecard_events (
     task_id text not null, sequence integer not null, revision integer not null, kind text not null,
-    at bigint not null, data text not null, primary key (task_id, sequence))`,
+    at bigint not null, data text not null, primary key (task_id, sequence)) without rowid`,
   `create table if not exists statecard_requests (
     task_id text not null, id text not null, decision integer not null, forks integer not null,
     request text not null, answer text, answered_by text, answered_at bigint, primary key (task_id, id))`,
@@ -36,7 +36,7 @@ const TABLES: readonly string[] = [
   `create table if not exists statecard_journal (
     task_id text not null, key text not null, digest text not null, decision integer not null, tool text not null,
     attempt integer not null, token integer not null, host text not null, pid integer not null,
-    started bigint not null, deadline bigint not null, result text, primary key (task_id, key, digest))`,
+    started bigint not null, deadline bigint not null, result text, primary key (task_id, key, digest)) without rowid`,
   `create table if not exists statecard_tokens (name text primary key, hash text not null, created_at bigint not null)`,
   `create table if not exists statecard_parent_pauses (
     task_id text not null, ordinal integer not null, requests text not null, used integer not null,

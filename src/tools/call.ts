@@ -10,7 +10,8 @@ export type CallContext = Omit<ToolContext, "signal">;
 
 /**
  * Runs a tool's body once, under its time limit. Whatever the body does after the limit is ignored. It
- * never throws: an exception is a result that the model can act on.
+ * never throws: an exception is a result that the model can act on. A body that returns at once costs no
+ * timer; one that never gives way cannot be interrupted by anything.
  *
  * @param aborted fires when the run is cancelled.
  */
@@ -21,28 +22,74 @@ export async function runCall(
   context: CallContext,
   aborted: AbortSignal | undefined,
 ): Promise<CallResult> {
-  const controller = new AbortController();
-  const outcome = (status: CallResult["status"], error: string): CallResult => ({ id, tool: call.tool, status, error });
-  const cancel = () => controller.abort();
-  aborted?.addEventListener("abort", cancel, { once: true });
+  const running = new RunningCall(context, aborted);
+  try {
+    const returned = tool.run(call.args as never, running);
+    const value = returned instanceof Promise ? await inTime(returned, tool.timeoutMs) : returned;
+    return okResult(id, call, value);
+  } catch (error) {
+    if (error !== TIMEOUT) return { id, tool: call.tool, status: "error", error: told(error) };
+    running.abort();
+    const said = `${call.tool} did not end within ${tool.timeoutMs} ms; it may have happened or not`;
+    return { id, tool: call.tool, status: "timeout", error: said };
+  } finally {
+    running.end();
+  }
+}
+
+const TIMEOUT = Symbol("timeout");
+
+/** @throws TIMEOUT. */
+async function inTime(work: Promise<unknown>, timeoutMs: number): Promise<unknown> {
   let timer: NodeJS.Timeout | undefined;
-  const ended = new Promise<CallResult>((resolve) => {
-    timer = setTimeout(() => {
-      resolve(outcome("timeout", `${call.tool} did not end within ${tool.timeoutMs} ms; it may have happened or not`));
-      cancel();
-    }, tool.timeoutMs);
+  const limit = new Promise<never>((_resolve, reject) => {
+    // oxlint-disable-next-line prefer-promise-reject-errors -- caught two lines up, and no error of the tool
+    timer = setTimeout(() => reject(TIMEOUT), timeoutMs);
   });
   try {
-    const body = Promise.resolve()
-      .then(() => tool.run(call.args as never, { ...context, signal: controller.signal }))
-      .then(
-        (value) => okResult(id, call, value),
-        (error: unknown) => outcome("error", told(error)),
-      );
-    return await Promise.race([body, ended]);
+    return await Promise.race([work, limit]);
   } finally {
     clearTimeout(timer);
-    aborted?.removeEventListener("abort", cancel);
+  }
+}
+
+/** The context of one call. Its signal is made when it is first looked at: most bodies never do. */
+class RunningCall implements ToolContext {
+  readonly taskId: string;
+  readonly step: string;
+  readonly idempotencyKey: string;
+  readonly clients: ToolContext["clients"];
+  readonly clock: ToolContext["clock"];
+  private readonly aborted: AbortSignal | undefined;
+  private readonly cancel = () => this.abort();
+  private controller: AbortController | null = null;
+  private isOver = false;
+
+  constructor(context: CallContext, aborted: AbortSignal | undefined) {
+    this.taskId = context.taskId;
+    this.step = context.step;
+    this.idempotencyKey = context.idempotencyKey;
+    this.clients = context.clients;
+    this.clock = context.clock;
+    this.aborted = aborted;
+  }
+
+  get signal(): AbortSignal {
+    if (!this.controller) {
+      this.controller = new AbortController();
+      if (this.isOver || this.aborted?.aborted) this.controller.abort();
+      else this.aborted?.addEventListener("abort", this.cancel, { once: true });
+    }
+    return this.controller.signal;
+  }
+
+  abort(): void {
+    this.isOver = true;
+    this.controller?.abort();
+  }
+
+  end(): void {
+    this.aborted?.removeEventListener("abort", this.cancel);
   }
 }
 

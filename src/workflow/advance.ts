@@ -42,8 +42,15 @@ function writerOf(workflow: AnyWorkflow, step: string): Writer {
 /**
  * Checks a whole decision against the table, the write rules, the schemas and the guards, as the
  * state would be after its patch. Pure: a refused decision changes nothing.
+ *
+ * @param hasActed true for what commits with the results of calls, which have been checked and have run.
  */
-export function admitDecision(workflow: AnyWorkflow, snapshot: Snapshot, decision: Decision): Admission {
+export function admitDecision(
+  workflow: AnyWorkflow,
+  snapshot: Snapshot,
+  decision: Decision,
+  hasActed = false,
+): Admission {
   const { execution, state } = snapshot;
   const step = execution.step;
   const refuse = (refusal: Refusal): Admission => ({ ok: false, refusal });
@@ -68,13 +75,13 @@ export function admitDecision(workflow: AnyWorkflow, snapshot: Snapshot, decisio
   if (!patched.ok) return refuse(patched.refusal);
 
   const staysByTable = targets(workflow.steps[step]).includes(step);
-  const mayStay = staysByTable || Boolean(decision.ask) || called.calls.length > 0;
+  const mayStay = staysByTable || Boolean(decision.ask) || called.calls.length > 0 || hasActed;
   const to = decision.next ?? (mayStay ? step : null);
   if (to === null) {
     const reason = `say where to go: next is missing, and step ${step} may not repeat itself without a question`;
     return refuse({ code: "INVALID_DECISION", reason });
   }
-  if (decision.next || !(decision.ask || called.calls.length > 0)) {
+  if (decision.next || !(decision.ask || called.calls.length > 0 || hasActed)) {
     const moved = nextStep(workflow, step, patched.state, to);
     if (!moved.ok) return refuse(moved.refusal);
   }
@@ -238,9 +245,10 @@ export function settle(
     last: lastUpdate("result", execution.step, null, observation, { ...FREE, usage }),
   };
   if (!result) return { ok: true, update: { changes: {}, execution: settled } };
-  const admitted = admitDecision(workflow, snapshot, result);
+  const { calls, ...rest } = result;
+  const admitted = admitDecision(workflow, snapshot, rest, Boolean(calls?.length));
   if (!admitted.ok) return admitted;
-  const { calls: _calls, ...committed } = asCommitted(workflow, snapshot.state, result, admitted.changes);
+  const committed = asCommitted(workflow, snapshot.state, rest, admitted.changes);
   const told = lastUpdate("result", execution.step, committed, observation, { ...FREE, usage });
   const last = withAppended(workflow, snapshot.state, told, admitted.changes);
   return {

@@ -1,8 +1,18 @@
 import { WorkflowError } from "../errors.ts";
 import { digest } from "../internal/digest.ts";
 import { isPlainObject, jsonEqual } from "../internal/json.ts";
-import { executionSchema, newExecution, type Execution, type LastUpdate } from "../state/execution.ts";
+import {
+  addUsage,
+  executionSchema,
+  newExecution,
+  NO_USAGE,
+  type Execution,
+  type LastUpdate,
+} from "../state/execution.ts";
 import { stateIn } from "../state/fields.ts";
+
+/** How many lines about the latest decisions a record keeps. */
+const RECENT_LINES = 3;
 
 type Values = Readonly<Record<string, unknown>>;
 
@@ -32,21 +42,54 @@ export interface Replay {
 }
 
 /**
- * What the log keeps of a committed update: what it did, and what else changed in the record. A task
- * that was forked has more than one line, so there the entry tells which record it followed. Pure.
+ * What the log keeps of a committed update: what it did, and how the record differs from what that alone
+ * would make of it, so that an entry stays small. A task that was forked has more than one line; there
+ * the entry tells which record it followed. Pure.
  */
 export function commitEntry(from: Execution | null, execution: Execution, last: LastUpdate, isForked = false): Values {
+  const { kind: _kind, step, decision, appended, observation, usage, measures } = last;
+  const likely = from && expected(from, last);
+  const line = likely && isNext(likely.recent, execution.recent) ? execution.recent.at(-1) : undefined;
   const record = Object.entries(execution).filter(([name, value]) => {
-    if (name === "last") return false;
-    if (name === "observation" && last.observation !== null && jsonEqual(value, last.observation)) return false;
-    return !from || !jsonEqual(value, from[name as keyof Execution]);
+    if (name === "last" || (name === "recent" && line !== undefined)) return false;
+    return !likely || !jsonEqual(value, likely[name as keyof Execution]);
   });
   return {
-    ...last,
+    step,
+    decision,
+    ...(appended ? { appended } : {}),
+    ...(observation ? { observation } : {}),
+    ...(jsonEqual(usage, NO_USAGE) ? {} : { usage }),
+    ...(measures ? { measures } : {}),
+    ...(line === undefined ? {} : { line }),
     to: execution.step,
     record: Object.fromEntries(record),
     ...(isForked && from ? { base: fingerprint(from) } : {}),
   };
+}
+
+/**
+ * The record that usually follows. Entries of every log are read with it, so it may never change: what
+ * it does not foresee is in the entry.
+ */
+function expected(from: Execution, last: LastUpdate): Execution {
+  const isDecision = last.kind === "decision";
+  const made = from.decisionsByStep[last.step] ?? 0;
+  return {
+    ...from,
+    revision: from.revision + 1,
+    decisions: from.decisions + (isDecision ? 1 : 0),
+    decisionsByStep: isDecision ? { ...from.decisionsByStep, [last.step]: made + 1 } : from.decisionsByStep,
+    observation: last.observation ?? from.observation,
+    usage: addUsage(from.usage, last.usage),
+    last,
+  };
+}
+
+/** Whether the latest lines are those of before and one more. */
+function isNext(before: readonly string[], after: readonly string[]): boolean {
+  const line = after.at(-1);
+  return line !== undefined && jsonEqual(after, [...before, line].slice(-RECENT_LINES));
 }
 
 /** Tells a record from others of its task. What may be large in it is left out: this is done at every commit. */
@@ -97,7 +140,7 @@ function applyEvent(taskId: string | null, known: Replay, event: LoggedEvent): R
   if (known.tasks.length === 0) throw unfit(`a ${kind} comes before the task was started`);
   if (kind === "edited") return { tasks: edited(known.tasks, event, unfit), older: null };
   if (data.record === undefined) return { tasks: [], older: sequence };
-  return { tasks: committed(known.tasks, data, unfit), older: null };
+  return { tasks: committed(known.tasks, kind, data, unfit), older: null };
 }
 
 type Unfit = (why: string) => WorkflowError;
@@ -118,27 +161,28 @@ function edited(tasks: readonly Replayed[], { revision, data }: LoggedEvent, unf
   return bases.map((task) => ({ ...task, state: { ...task.state, ...(data.changes as Values) } }));
 }
 
-function committed(tasks: readonly Replayed[], data: Values, unfit: Unfit): readonly Replayed[] {
+function committed(tasks: readonly Replayed[], kind: string, data: Values, unfit: Unfit): readonly Replayed[] {
   const bases = tasks.filter(({ execution }) => data.base === undefined || data.base === fingerprint(execution));
   if (bases.length === 0) throw unfit("it was committed to another record than the one before it");
   return bases.map(({ execution, state }) => ({
-    execution: nextRecord(execution, data, unfit),
-    state: nextState(state, data),
+    execution: nextRecord(execution, kind, data, unfit),
+    state: kind === "failure" ? state : nextState(state, data),
   }));
 }
 
-function nextRecord(from: Execution, data: Values, unfit: Unfit): Execution {
-  const { to: _to, record, base: _base, ...last } = data;
-  const observation = last.observation === null ? {} : { observation: last.observation };
-  const execution = checked({ ...from, ...observation, ...(record as Values), last }, unfit);
+function nextRecord(from: Execution, kind: string, data: Values, unfit: Unfit): Execution {
+  const { step, decision, appended, observation = null, usage = NO_USAGE, measures = null, line, record } = data;
+  const last = { kind, step, decision, ...(appended ? { appended } : {}), observation, usage, measures } as LastUpdate;
+  const recent = line === undefined ? from.recent : [...from.recent, line].slice(-RECENT_LINES);
+  const execution = checked({ ...expected(from, last), recent, ...(record as Values) }, unfit);
   if (execution.revision === from.revision + 1) return execution;
   throw unfit(`the revision went from ${from.revision} to ${execution.revision}`);
 }
 
 function nextState(state: Values, data: Values): Values {
   const decision = data.decision as { patch?: Values; clear?: readonly string[]; calls?: readonly unknown[] } | null;
-  // The patch of a decision with calls commits with their results, and a failure commits none.
-  if (!decision || decision.calls?.length || data.kind === "failure") return state;
+  // The patch of a decision with calls commits with their results.
+  if (!decision || decision.calls?.length) return state;
   const appended = new Set((data.appended ?? []) as readonly string[]);
   const set = Object.entries(decision.patch ?? {}).map(([name, value]): [string, unknown] => {
     const before = state[name];

@@ -22,7 +22,10 @@ export function numbered(statement: string): Statement {
 
 /** SQLite's words for types in PostgreSQL's; text sorts by bytes, as it does in SQLite. */
 export function tableForPostgres(statement: string): string {
-  return statement.replaceAll(/\bblob\b/g, "bytea").replaceAll(/\btext\b/g, `text collate "C"`);
+  return statement
+    .replace(/\) without rowid$/, ")")
+    .replaceAll(/\bblob\b/g, "bytea")
+    .replaceAll(/\btext\b/g, `text collate "C"`);
 }
 
 /** The number that stands for a name in PostgreSQL's advisory locks. */

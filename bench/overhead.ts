@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { decisionSchema, parseDecision, statecard } from "./compiled.ts";
+import { lengthLimits, lengthTable, measureLength, type Length } from "./length.ts";
 import { interleave, median, microseconds, ratios, type Measured, type Side } from "./measure.ts";
 import {
   bare,
@@ -53,7 +54,8 @@ export async function run(): Promise<Report> {
   try {
     const results: Result[] = [];
     for (const size of SIZES) results.push(await measureSize(size, folder));
-    return reportOf(results);
+    const lengths = await measureLength(randomText(TARGET_SIZE, randomFrom(SEED)), join(folder, "long.db"));
+    return reportOf(results, lengths);
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
@@ -112,7 +114,7 @@ function invokeSides(setting: Setting): Side[] {
   ];
 }
 
-function reportOf(results: readonly Result[]): Report {
+function reportOf(results: readonly Result[], lengths: readonly Length[]): Report {
   return {
     name: "overhead",
     title: "what the guarantees cost",
@@ -124,8 +126,11 @@ function reportOf(results: readonly Result[]): Report {
       "decisions a run": DECISIONS,
       "invokes a run": INVOKES,
     },
-    tables: results.flatMap(tablesOf),
-    limits: results.filter((result) => result.stateBytes === TARGET_SIZE).flatMap(limitsOf),
+    tables: [...results.flatMap(tablesOf), lengthTable(lengths)],
+    limits: [
+      ...results.filter((result) => result.stateBytes === TARGET_SIZE).flatMap(limitsOf),
+      ...lengthLimits(lengths),
+    ],
     notShown: [
       "Latency of a real model, which is a thousand times all of this; the scripted model answers at once, as plain JSON.",
       "Concurrency: one process, one task at a time, one connection. Several processes on one file wait for each other's locks.",
@@ -135,7 +140,7 @@ function reportOf(results: readonly Result[]): Report {
       "PostgreSQL, other frameworks, and child workflows.",
       "Opening the database, compiling the graph, and loading the modules: these are outside the clock on all sides.",
     ],
-    raw: results,
+    raw: { results, lengths },
   };
 }
 

@@ -231,7 +231,7 @@ describe.skipIf(!isBuilt)(title, () => {
       expect(questionOf(await resume(threadId, "P1"))).toBe(START_PRINTER);
     });
 
-    describe("by an update of the state", () => {
+    describe("K28: by an update of the state", () => {
       let threadId: string;
       let before: TicketState;
       beforeAll(async () => {
@@ -303,6 +303,23 @@ describe.skipIf(!isBuilt)(title, () => {
       const { thread_id: threadId } = await client.threads.create();
       await expect(command(threadId, { goto: "resolving" })).rejects.toThrow("ILLEGAL_COMMAND");
       expect(questionOf(await run(threadId, { message: "network unstable" }))).toBe(URGENT);
+    });
+  });
+
+  describe("approvals", () => {
+    it("lets nobody approve who cannot be known, whatever name a client claims", async () => {
+      const { thread_id: threadId } = await client.threads.create();
+      const message = "refund 4900 for order 77, it arrived broken";
+      const paused = (await client.runs.wait(threadId, "refund", { input: { message } })) as unknown as Paused;
+      expect(paused.__interrupt__[0]?.value.requests).toMatchObject([{ kind: "approval", tool: "pay_back", count: 2 }]);
+      const claims = { configurable: { __statecard_person: { name: "ada" }, user: "ada" } };
+      for (const config of [{}, claims]) {
+        const approve: Command = { resume: { decisions: [{ type: "approve" }] } };
+        await expect(client.runs.wait(threadId, "refund", { command: approve, config })).rejects.toThrow(
+          "APPROVER_UNKNOWN",
+        );
+      }
+      expect((await stateOf(threadId)).values.execution.pending).toMatchObject({ kind: "calls" });
     });
   });
 

@@ -32,6 +32,7 @@ export type { TaskDescription, WaitingRequest } from "./compile/describe.ts";
 export { modelFromEnvironment } from "./decision/environment.ts";
 export type { OutputMode } from "./decision/providers.ts";
 export { sqliteStore } from "./storage/sqlite/sqlite.ts";
+export { openStore } from "./storage/open-store.ts";
 export { postgresStore } from "./storage/postgres/postgres.ts";
 export type { PostgresOptions } from "./storage/postgres/postgres.ts";
 export type { SqliteOptions } from "./storage/sqlite/sqlite.ts";

@@ -1,4 +1,4 @@
-import { compile, modelFromEnvironment, sqliteStore } from "statecard";
+import { compile, modelFromEnvironment, openStore } from "statecard";
 import { LEDGER_FILE } from "./ledger.ts";
 import { refundRules } from "./rules.ts";
 import { refund } from "./workflow.ts";
@@ -6,4 +6,4 @@ import { refund } from "./workflow.ts";
 const model = (await modelFromEnvironment()) ?? refundRules();
 const ledger = process.env.REFUND_LEDGER ?? LEDGER_FILE;
 
-export const graph = compile(refund, { model, store: sqliteStore(), clients: { ledger } });
+export const graph = compile(refund, { model, store: openStore(), clients: { ledger } });

@@ -1,7 +1,7 @@
-import { compile, modelFromEnvironment, sqliteStore } from "statecard";
+import { compile, modelFromEnvironment, openStore } from "statecard";
 import { ticketRules } from "./rules.ts";
 import { ticket } from "./workflow.ts";
 
 const model = (await modelFromEnvironment()) ?? ticketRules();
 
-export const graph = compile(ticket, { model, store: sqliteStore() });
+export const graph = compile(ticket, { model, store: openStore() });

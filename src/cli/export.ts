@@ -3,7 +3,7 @@ import { WorkflowError } from "../errors.ts";
 import { readExport, writeExport } from "../storage/export/folder.ts";
 import { EXPORT_KEY } from "../storage/export/format.ts";
 import { verifyExport, type VerifiedExport } from "../storage/export/verify.ts";
-import { sqliteStore } from "../storage/sqlite/sqlite.ts";
+import { openStore } from "../storage/open-store.ts";
 import { storeForReading } from "./database.ts";
 import { EXIT } from "./exit.ts";
 import { howToAnswer } from "./hints.ts";
@@ -58,7 +58,7 @@ export async function verifyCommand(folder: string, options: CommonOptions): Pro
 export async function importCommand(folder: string, options: ImportOptions): Promise<number> {
   const verified = verifyExport(readExport(folder), exportKey());
   const taskId = checkTaskId(options.asTask ?? verified.taskId);
-  const store = sqliteStore(options.db);
+  const store = openStore(options.db);
   const { graphOfTask } = await import("./graphs.ts");
   const { runtime } = await graphOfTask(store, taskId, verified.task.execution.workflow, options.graph);
   await store.importTask(runtime.workflow, taskId, verified);

@@ -23,11 +23,16 @@ export function howToResume(terminal: Terminal, taskId: string, options: SameTas
   // An id that looks like an option has to stand behind a double dash.
   const dashed = taskId.startsWith("-");
   if (!dashed) words.push(shellWord(taskId));
-  if (options.db !== undefined) words.push("--db", shellWord(options.db));
+  if (options.db !== undefined) words.push("--db", shellWord(withoutPassword(options.db)));
   if (options.graph !== undefined) words.push("--graph", shellWord(options.graph));
   if (answering) words.push(...answerWords(terminal, answering));
   if (dashed) words.push("--", shellWord(taskId));
   return words.join(" ");
+}
+
+/** A password in a connection is not printed; PGPASSWORD or a password file brings it back. */
+function withoutPassword(database: string): string {
+  return database.replace(/^(postgres(?:ql)?:\/\/[^:@/]*):[^@]*@/, "$1@");
 }
 
 /** The command that answers the first of a task's requests, or lets it go on where it has none. */

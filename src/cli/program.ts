@@ -30,7 +30,7 @@ function buildProgram(onAction: (options: CommonOptions, action: Action) => void
     program
       .command(name)
       .description(description)
-      .option("--db <file>", "the database (STATECARD_DB, else .statecard/tasks.db)")
+      .option("--db <database>", "a file, or postgres://… (STATECARD_DB, else .statecard/tasks.db)")
       .option("--json", "one JSON document on standard output");
 
   command("run <graph>", "start a task and run it to its first pause or its end")

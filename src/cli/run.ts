@@ -3,7 +3,7 @@ import { describeTask, type TaskDescription } from "../compile/describe.ts";
 import type { TaskStore } from "../compile/store.ts";
 import type { WorkflowGraph } from "../compile/workflow-graph.ts";
 import { WorkflowError } from "../errors.ts";
-import { sqliteStore } from "../storage/sqlite/sqlite.ts";
+import { openStore } from "../storage/open-store.ts";
 import { chat } from "./chat.ts";
 import { storeForReading } from "./database.ts";
 import { exitCodeOfStatus, usage } from "./exit.ts";
@@ -34,7 +34,7 @@ export async function runCommand(name: string, options: RunCommandOptions): Prom
   if (options.task === "") {
     throw new WorkflowError("MISSING_TASK_ID", "--task is empty; give an id, or leave it out and one is made up");
   }
-  const store = sqliteStore(options.db);
+  const store = openStore(options.db);
   const graph = await loadGraph(name, store);
   const taskId = options.task ?? newTaskId(graph.runtime.workflow.name);
   await refuseWaiting(store, taskId, options);

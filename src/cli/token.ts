@@ -1,5 +1,5 @@
 import { WorkflowError } from "../errors.ts";
-import { sqliteStore } from "../storage/sqlite/sqlite.ts";
+import { openStore } from "../storage/open-store.ts";
 import { storeForReading } from "./database.ts";
 import { EXIT, usage } from "./exit.ts";
 import type { CommonOptions, TokenAction } from "./options.ts";
@@ -22,7 +22,7 @@ function print(options: CommonOptions, json: unknown, text: string): number {
 }
 
 async function createToken(name: string, options: CommonOptions): Promise<number> {
-  const { token, replaced } = await sqliteStore(options.db).createToken(name);
+  const { token, replaced } = await openStore(options.db).createToken(name);
   const text = [
     `The token of ${name}, shown this once${replaced ? "; the one before is no longer valid" : ""}:`,
     token,

@@ -56,6 +56,27 @@ export async function migrateCommand(options: MigrateOptions): Promise<number> {
   return lines.some(({ verdict }) => verdict === "quarantined") ? EXIT.refused : EXIT.ok;
 }
 
+/**
+ * While developing, a schema changes without a new version. Before such a task is run, a person at the
+ * terminal is asked what to do with it; without a terminal it stays in quarantine.
+ *
+ * @returns false where the task is gone.
+ */
+export async function settleChange(store: SqlStore, workflow: AnyWorkflow, taskId: string): Promise<boolean> {
+  const verdict = await store.verdict(taskId);
+  if (verdict?.kind !== "quarantined" || !verdict.sameVersion) return true;
+  const ask = askAtTerminal();
+  const row = (await store.tasks()).find((task) => task.taskId === taskId);
+  if (!ask || !row) return true;
+  try {
+    const workflows = new Map([[workflow.name, workflow]]);
+    const line = await migrateOne({ store, workflows, problems: new Map(), isDry: false }, row, ask);
+    return line.verdict !== "deleted";
+  } finally {
+    ask.close();
+  }
+}
+
 function checkChoice(given: string | undefined): Choice | undefined {
   if (given === undefined) return undefined;
   const choice = CHOICES.find((each) => each === given);

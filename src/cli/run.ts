@@ -6,15 +6,16 @@ import { WorkflowError } from "../errors.ts";
 import { openStore } from "../storage/open-store.ts";
 import { chat } from "./chat.ts";
 import { storeForReading } from "./database.ts";
-import { exitCodeOfStatus, usage } from "./exit.ts";
+import { EXIT, exitCodeOfStatus, usage } from "./exit.ts";
 import { graphOfTask, loadGraph } from "./graphs.ts";
 import { howToAnswer } from "./hints.ts";
 import { runInterruptibly } from "./interruptible.ts";
+import { settleChange } from "./migrate.ts";
 import { sameTask, type CommonOptions } from "./options.ts";
 import { printOutcome } from "./outcome.ts";
 import { systemUser, whoAnswers } from "./person.ts";
 import { replyTo, verdictOf, type VerdictOptions } from "./replies.ts";
-import { detectTerminal } from "./terminal.ts";
+import { detectTerminal, printable } from "./terminal.ts";
 import { isExpired } from "./waiting.ts";
 
 export interface RunCommandOptions extends CommonOptions {
@@ -73,6 +74,10 @@ export async function resumeCommand(taskId: string, options: ResumeCommandOption
   const task = await describeTask(store, taskId);
   const who = verdict || options.chat ? await whoAnswers(options.as, store) : systemUser();
   const graph = await graphOfTask(store, taskId, task.workflow, options.graph);
+  if (!options.json && !(await settleChange(store, graph.runtime.workflow, taskId))) {
+    process.stdout.write(`Deleted ${printable(taskId)}.\n`);
+    return EXIT.ok;
+  }
   const now = graph.runtime.clock.now();
   if (verdict) {
     await runInterruptibly(graph, taskId, await replyTo(store, task, verdict, options.request), { who });

@@ -211,4 +211,15 @@ describe("statecard migrate", () => {
     expect(emptied).toMatchObject({ code: 0, left: 0 });
     expect(emptied.output).toContain("was emptied, it was 5");
   });
+
+  test.runIf(hasPython)("at a terminal it asks about such a task when it is resumed, too", async () => {
+    const { to, ...options } = await project();
+    await to(CHANGED);
+    const resume = ["resume", "waits", "--answer", "yes"];
+    const kept = await atTerminal(resume, [["or \\(d\\)elete the task\\?", "\r"]], options);
+    expect(kept).toMatchObject({ code: 3, left: 0 });
+    const gone = await atTerminal(resume, [["or \\(d\\)elete the task\\?", "d\r"]], options);
+    expect(gone).toMatchObject({ code: 0, left: 0 });
+    expect(gone.output).toContain("Deleted waits");
+  });
 });

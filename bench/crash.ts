@@ -9,7 +9,7 @@ import { randomFrom } from "./random.ts";
 import type { Report, Table } from "./report.ts";
 
 const SEED = 20_260_302;
-const KILLS = Number(process.env.STATECARD_CRASH_KILLS ?? 1000);
+const KILLS = Number(process.env.STATECARD_CRASH_KILLS ?? 500);
 const RACES = Number(process.env.STATECARD_CRASH_RACES ?? 1000);
 const RACERS = 8;
 const NTH = [1, 2, 3];

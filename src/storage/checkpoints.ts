@@ -1,3 +1,4 @@
+import type { Execution } from "../state/execution.ts";
 import { first, type Sql } from "./sql.ts";
 
 /** The latest checkpoint of a thread, kept as a row: never the largest id, since ids follow clocks. */
@@ -102,6 +103,34 @@ export async function readLatest(sql: Sql, thread: string, namespace: string): P
       thread,
       namespace,
     )
+  );
+}
+
+/** A thread's new head; `task` is null where the thread is none of ours. */
+interface NewHead {
+  readonly thread: string;
+  readonly namespace: string;
+  readonly id: string;
+  readonly task: { readonly execution: Execution; readonly schema: string } | null;
+  readonly at: number;
+}
+
+/** Makes a checkpoint the head of its thread. */
+export async function moveHead(sql: Sql, { thread, namespace, id, task, at }: NewHead): Promise<void> {
+  const execution = task?.execution;
+  await sql.run(
+    `insert into statecard_heads (task_id, namespace, checkpoint_id, workflow, revision, step, execution, updated_at, schema) values (?, ?, ?, ?, ?, ?, ?, ?, ?)
+     on conflict (task_id, namespace) do update set checkpoint_id = excluded.checkpoint_id, workflow = excluded.workflow,
+       revision = excluded.revision, step = excluded.step, execution = excluded.execution, updated_at = excluded.updated_at, schema = excluded.schema`,
+    thread,
+    namespace,
+    id,
+    execution?.workflow ?? null,
+    execution?.revision ?? 0,
+    execution?.step ?? null,
+    execution ? JSON.stringify(execution) : null,
+    at,
+    task?.schema ?? null,
   );
 }
 

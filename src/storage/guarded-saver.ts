@@ -12,6 +12,7 @@ import { addressOf, text, type Address } from "./address.ts";
 import {
   CHECKPOINT_COLUMNS,
   KEPT_CHECKPOINTS,
+  moveHead,
   prune,
   readCheckpoint,
   readLatest,
@@ -37,7 +38,7 @@ import { checkLegal } from "./legal.ts";
 import { Releases } from "./migrate-stored.ts";
 import { TASK_TABLES } from "./schema.ts";
 import type { Database, Sql, SqlValue } from "./sql.ts";
-import { load, toTuple } from "./tuples.ts";
+import { dumpJson, load, toTuple } from "./tuples.ts";
 
 /** What is about to be stored. */
 interface Written {
@@ -153,7 +154,8 @@ export class GuardedSaver extends BaseCheckpointSaver {
         meta,
       );
       faultPoint("inside-put");
-      await this.moveHead(sql, address, checkpoint.id, workflow, execution);
+      const task = workflow && execution ? { execution, schema: schemaDigest(workflow) } : null;
+      await moveHead(sql, { thread, namespace, id: checkpoint.id, task, at: this.clock.now() });
       if (standing.workflow === null) return;
       const step = metadata.step ?? 0;
       const isPruned = step > 0 && step % KEPT_CHECKPOINTS === 0;
@@ -263,29 +265,6 @@ export class GuardedSaver extends BaseCheckpointSaver {
     await appendEvent(sql, thread, { revision, kind: "edited", at: this.clock.now(), data });
   }
 
-  private async moveHead(
-    sql: Sql,
-    address: Address,
-    id: string,
-    workflow: AnyWorkflow | undefined,
-    execution: Execution | undefined,
-  ): Promise<void> {
-    await sql.run(
-      `insert into statecard_heads (task_id, namespace, checkpoint_id, workflow, revision, step, execution, updated_at, schema) values (?, ?, ?, ?, ?, ?, ?, ?, ?)
-       on conflict (task_id, namespace) do update set checkpoint_id = excluded.checkpoint_id, workflow = excluded.workflow,
-         revision = excluded.revision, step = excluded.step, execution = excluded.execution, updated_at = excluded.updated_at, schema = excluded.schema`,
-      address.thread,
-      address.namespace,
-      id,
-      execution?.workflow ?? null,
-      execution?.revision ?? 0,
-      execution?.step ?? null,
-      execution ? JSON.stringify(execution) : null,
-      this.clock.now(),
-      workflow ? schemaDigest(workflow) : null,
-    );
-  }
-
   override async putWrites(config: RunnableConfig, writes: PendingWrite[], taskId: string): Promise<void> {
     const { thread, namespace, id, token, loaded } = addressOf(config);
     if (!thread) throw noThread();
@@ -326,11 +305,6 @@ export class GuardedSaver extends BaseCheckpointSaver {
       for (const [table, column] of TASK_TABLES) await sql.run(`delete from ${table} where ${column} = ?`, threadId);
     }, threadId);
   }
-}
-
-/** A task's channels hold JSON and nothing else, so its checkpoints do without LangGraph's slower serializer. */
-function dumpJson(value: unknown): [type: string, body: Uint8Array] {
-  return ["json", Buffer.from(JSON.stringify(value))];
 }
 
 function noThread(): WorkflowError {

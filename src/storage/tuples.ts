@@ -31,6 +31,11 @@ export async function load(
   return type === "bytes" && loaded instanceof Uint8Array ? Uint8Array.from(loaded) : loaded;
 }
 
+/** A task's channels hold JSON and nothing else, so its checkpoints do without LangGraph's slower serializer. */
+export function dumpJson(value: unknown): [type: string, body: Uint8Array] {
+  return ["json", Buffer.from(JSON.stringify(value))];
+}
+
 /** A stored checkpoint with its pending writes, as LangGraph reads it. */
 export async function toTuple(
   sql: Sql,

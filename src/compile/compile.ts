@@ -16,7 +16,7 @@ import { actNode } from "./act-node.ts";
 import { channelsOf, snapshotOf, type ChannelValues } from "./channels.ts";
 import type { ChildRunner } from "./child.ts";
 import { InProcessStore } from "./in-process-store.ts";
-import { NodeBody, Route } from "./lean.ts";
+import { NodeBody, Route } from "./node-body.ts";
 import { openRequests } from "./open-requests.ts";
 import type { Runtime } from "./runtime.ts";
 import { stepNode } from "./step-node.ts";

@@ -130,6 +130,12 @@ class Calls {
     // Who edits a call has approved what it is now.
     const isEnough = (people: readonly (string | null)[]) => needed === null || suffices(needed, people);
     if (!needed || (editor !== undefined && isEnough([editor]))) return this.start(position, call, edited);
+    // What has run needs no approval any more, whatever the rule became since: a correction or a release may have changed it.
+    const done = await runtime.store.resultOf(this.action.lease.taskId, {
+      key: this.key(position),
+      digest: digest([call.tool, call.args]),
+    });
+    if (done) return { kind: "settled", result: done };
     const id = `a${this.pending.decision}.${position}.${forks}${round.number > 0 ? `e${round.number}` : ""}`;
     if (needed.approvers && needed.approvers.length < needed.count) {
       return this.refused(position, call, "no one may approve it: step and tool name different people");
@@ -208,7 +214,8 @@ class Calls {
     const verdict = (await this.allRows()).get(id)?.answer;
     if (verdict?.type === "approve") {
       const value = "a person confirmed that it happened";
-      return { kind: "settled", result: { id: intent.key, tool: call.tool, status: "ok", value } };
+      const result: CallResult = { id: intent.key, tool: call.tool, status: "ok", value };
+      return { kind: "settled", result: edited ? { ...result, args: { ...edited } } : result };
     }
     if (verdict?.type === "reject") return this.start(position, call, edited, true);
     const found = await reconcileCall(intent.key, call, tool, this.context(intent));

@@ -2,6 +2,7 @@ import type { LangGraphRunnableConfig } from "@langchain/langgraph";
 import { isWorkflowError, WorkflowError } from "../errors.ts";
 import { faultPoint } from "../internal/fault-point.ts";
 import { shorten } from "../internal/json.ts";
+import { redactDeep } from "../internal/redact.ts";
 import { isExpired } from "../people/expiry.ts";
 import { questionRequest, type Request, type RequestRow } from "../people/requests.ts";
 import { NO_USAGE, type Observation, type Pending } from "../state/execution.ts";
@@ -93,8 +94,16 @@ async function runChild(action: Action, pending: Extract<Pending, { kind: "workf
   const childId = `${lease.taskId}/${pending.startedAt ?? step}/${pending.decision}.${forks}`;
   const prefix = `w${pending.decision}.${forks}/`;
   const passed = new Set<string>();
+  // An answer that came in time is passed on before the child looks at the clock.
+  const earlier = await runtime.store.requests(lease.taskId, pending.decision, forks);
+  let news = await passAll(
+    action,
+    childId,
+    earlier.filter((row) => row.answer !== null),
+    prefix,
+  );
   for (;;) {
-    const standing = await runner.run(childId, pending.input, config);
+    const standing = await runner.run(childId, pending.input, config, news);
     if (standing.kind === "ended") {
       const outcome = childOutcome(runtime, snapshot, declared, pending, standing);
       runtime.endedChildren.set(lease.taskId, [...(runtime.endedChildren.get(lease.taskId) ?? []), childId]);
@@ -102,14 +111,37 @@ async function runChild(action: Action, pending: Extract<Pending, { kind: "workf
     }
     const asked = standing.requests.map((request) => ({ ...request, id: prefix + request.id }));
     await runtime.store.addRequests(lease.taskId, pending.decision, forks, asked);
+    await copyVotes(action, childId, standing.requests, prefix);
     const answered = await answersFor(action, asked);
-    for (const row of answered) {
+    for (const { request } of answered) {
       // Without this, an answer that does not settle the child's request would be passed on for ever.
-      if (passed.has(row.request.id)) throw notSettled(lease.taskId, row.request.id);
-      passed.add(row.request.id);
-      await passOn(action, childId, row, prefix);
+      if (passed.has(request.id)) throw notSettled(lease.taskId, request.id);
+      passed.add(request.id);
     }
-    if (answered.length === 0) await pause(action, asked);
+    news = await passAll(action, childId, answered, prefix);
+    if (!news) await pause(action, asked);
+  }
+}
+
+/** @returns whether there was anything. */
+async function passAll(action: Action, childId: string, rows: readonly RequestRow[], prefix: string): Promise<boolean> {
+  for (const row of rows) await passOn(action, childId, row, prefix);
+  return rows.length > 0;
+}
+
+/** Whoever edited a call in the child has approved what it is now, so the parent's copy counts them too. */
+async function copyVotes(
+  { runtime: { store }, lease: { taskId } }: Action,
+  childId: string,
+  requests: readonly Request[],
+  prefix: string,
+) {
+  for (const { id, count = 1 } of requests) {
+    const voted = count > 1 ? ((await store.request(childId, id))?.approvedBy ?? []) : [];
+    const known = voted.length > 0 ? await store.request(taskId, prefix + id) : null;
+    if (!known || known.answer) continue;
+    for (const who of voted.filter((name) => !known.approvedBy.includes(name)))
+      await store.answer(taskId, prefix + id, { answer: { type: "approve" }, who, inTime: true });
   }
 }
 
@@ -127,16 +159,16 @@ async function passOn(action: Action, childId: string, row: RequestRow, prefix: 
   const id = row.request.id.slice(prefix.length);
   const known = await action.runtime.store.request(childId, id);
   // The child may have been answered under its own id meanwhile; the first answer counts.
-  if (!row.answer || known?.answer) return;
+  if (!row.answer || !known || known.answer) return;
   const { answer, approvedBy, answeredBy } = row;
   // Where several had to approve, the child has to count each of them too; a crash may have come in between.
-  const people = answer.type === "approve" && approvedBy.length > 0 ? approvedBy : [answeredBy];
-  for (const who of people.filter((name) => name === null || !known?.approvedBy.includes(name))) {
+  const people = answer.type === "approve" ? [...new Set([...approvedBy, answeredBy])] : [answeredBy];
+  for (const who of people.filter((name) => name === null || !known.approvedBy.includes(name))) {
     try {
-      await action.runtime.store.answer(childId, id, { answer, who });
+      await action.runtime.store.answer(childId, id, { answer, who, inTime: true });
     } catch (error) {
-      // The child itself goes on from there.
-      if (!isWorkflowError(error, "APPROVAL_EXPIRED")) throw error;
+      // It was answered under its own id meanwhile, or has enough approvals: the first answer counts.
+      if (!isWorkflowError(error, "STALE_RESUME")) throw error;
     }
   }
 }
@@ -155,7 +187,7 @@ function childOutcome(
   }
   let result: Decision;
   try {
-    result = declared.output?.(child) ?? {};
+    result = redactDeep(declared.output?.(child) ?? {});
   } catch (error) {
     const said = shorten(error instanceof Error ? error.message : String(error));
     throw new WorkflowError("STEP_FAILED", `output of step ${step} threw: ${said}`, { cause: error });

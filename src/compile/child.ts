@@ -17,5 +17,10 @@ export type ChildStanding =
 /** Runs a workflow that is a step of another, as a task of its own. */
 export interface ChildRunner {
   /** Starts the child where it is new, wakes it where it can go on, and says where it stands. */
-  run(taskId: string, input: Readonly<Record<string, unknown>>, config: RunnableConfig): Promise<ChildStanding>;
+  run(
+    taskId: string,
+    input: Readonly<Record<string, unknown>>,
+    config: RunnableConfig,
+    hasNews: boolean,
+  ): Promise<ChildStanding>;
 }

@@ -152,10 +152,10 @@ function childRunners(workflow: AnyWorkflow, options: CompileOptions): Record<st
 function childRunner(graph: WorkflowGraph, step: string): ChildRunner {
   const { store, workflow } = graph.runtime;
   return {
-    async run(taskId, input, config) {
+    async run(taskId, input, config, hasNews) {
       const head = await store.head(taskId);
       const open = await openRequests(store, taskId, head);
-      const waiting = open.length > 0 && !open.some((request) => isExpired(request, graph.runtime.clock));
+      const waiting = !hasNews && open.length > 0 && !open.some((request) => isExpired(request, graph.runtime.clock));
       const own = { configurable: { thread_id: taskId }, signal: config.signal, callbacks: config.callbacks };
       if (!head) await graph.invoke(input, own as never);
       else if (!waiting && dueNode(workflow, head.execution) !== END_OF_TASK) await graph.invoke(null, own as never);

@@ -188,6 +188,10 @@ export class InProcessStore implements TaskStore {
     return true;
   }
 
+  async resultOf(taskId: string, { key, digest }: Pick<Intent, "key" | "digest">): Promise<CallResult | null> {
+    return this.of(taskId).journal.get(`${key} ${digest}`)?.result ?? null;
+  }
+
   async letGo(holder: Holder, intent: Intent): Promise<void> {
     const { journal } = this.of(holder.taskId);
     const key = `${intent.key} ${intent.digest}`;

@@ -1,6 +1,7 @@
 import { AsyncLocalStorageProviderSingleton } from "@langchain/core/singletons";
 import { INTERRUPT, interrupt } from "@langchain/langgraph";
 import { isWorkflowError, WorkflowError } from "../errors.ts";
+import { redactDeep } from "../internal/redact.ts";
 import { isPlainObject } from "../internal/json.ts";
 import { pauseValue } from "../people/pause.ts";
 import { readReplies } from "../people/replies.ts";
@@ -186,7 +187,7 @@ class ParentPauses {
       try {
         const seen = reply.shown === undefined ? {} : { shown: reply.shown };
         await this.runtime.store.answer(this.taskId, reply.id, {
-          answer: reply.answer,
+          answer: redactDeep(reply.answer),
           who: personOf(this.options.configurable),
           ...seen,
         });

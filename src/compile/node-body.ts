@@ -53,7 +53,11 @@ function ambient(config: Partial<RunnableConfig>): object {
 /** LangGraph stores and reports whatever a node throws, so a secret must not get that far. */
 function rethrow(error: unknown): never {
   if (isWorkflowError(error)) error.redacted(redactDeep);
-  else if (error instanceof Error && !isGraphBubbleUp(error)) error.message = redact(error.message);
+  else if (error instanceof Error && !isGraphBubbleUp(error)) {
+    const message = redact(error.message);
+    // A DOMException's message, as that of an abort, cannot be assigned.
+    if (message !== error.message) Object.defineProperty(error, "message", { value: message, configurable: true });
+  }
   throw error;
 }
 

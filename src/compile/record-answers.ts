@@ -1,10 +1,11 @@
 import { INTERRUPT } from "@langchain/langgraph";
 import { WorkflowError } from "../errors.ts";
 import { redactDeep } from "../internal/redact.ts";
+import { countVote } from "../people/votes.ts";
 import { readReplies } from "../people/replies.ts";
-import type { Answer, Request } from "../people/requests.ts";
+import type { Answer, Request, Vote } from "../people/requests.ts";
 import { checkArguments, coerceArguments } from "../workflow/calls.ts";
-import type { AnyWorkflow } from "../workflow/define.ts";
+import type { AnyWorkflow, RuntimeStep } from "../workflow/define.ts";
 import type { AnyTool } from "../workflow/tool.ts";
 import { isFinished } from "../workflow/next-step.ts";
 import { checkWorkflow, taskFinished, unknownTask } from "./admit-input.ts";
@@ -56,21 +57,28 @@ export async function recordReplies(
   resume: unknown,
   who: string | null,
 ): Promise<void> {
-  const { store, workflow } = runtime;
+  const { store, workflow, clock } = runtime;
   const head = await store.head(taskId);
   if (!head) throw unknownTask(taskId);
   checkWorkflow(workflow, taskId, head);
   if (isFinished(workflow, head.execution)) throw taskFinished(taskId, head);
   const shown = await shownRequests(runtime, taskId);
   const open = await openOrShown(runtime, taskId, head, shown.requests);
-  let mustWake = false;
+  const ready: { request: Request; vote: Vote }[] = [];
   for (const reply of readReplies(resume, shown.requests, shown.interruptId)) {
     const request = open.find((candidate) => candidate.id === reply.id);
     if (!request) throw await notOpen(store, taskId, head, reply.id, open);
+    const step = workflow.steps[head.execution.step];
+    const answer = redactDeep(checkEdited(workflow, step, request, reply.answer));
+    const vote = { answer, who, ...(reply.shown === undefined ? {} : { shown: reply.shown }) };
     await addShown(store, taskId, head, request);
-    const answer = redactDeep(checkEdited(workflow, request, reply.answer));
-    const seen = reply.shown === undefined ? {} : { shown: reply.shown };
-    const owner = await store.answer(taskId, reply.id, { answer, who, ...seen });
+    // All of them are judged before any is written.
+    countVote(taskId, request.id, await store.request(taskId, request.id), vote, clock.now());
+    ready.push({ request, vote });
+  }
+  let mustWake = false;
+  for (const { request, vote } of ready) {
+    const owner = await store.answer(taskId, request.id, vote);
     mustWake ||= owner !== "running";
   }
   if (!mustWake) {
@@ -114,8 +122,10 @@ async function notOpen(
 }
 
 /** An edit is checked like a new action; texts from forms become what the schema wants. */
-function checkEdited(workflow: AnyWorkflow, request: Request, answer: Answer): Answer {
-  const tool = request.tool === undefined ? undefined : toolOf(workflow, request.tool, request.id);
+function checkEdited(workflow: AnyWorkflow, step: RuntimeStep | undefined, request: Request, answer: Answer): Answer {
+  const tools = request.tool === undefined ? [] : toolsOf(workflow, step, request.tool, request.id);
+  // Where it could be one of several of that name, the workflow that asked judges.
+  const tool = new Set(tools).size === 1 ? tools[0] : undefined;
   if (answer.type !== "edit" || !tool || request.tool === undefined) return answer;
   const checked = checkArguments(request.tool, tool, coerceArguments(tool, answer.args));
   if (checked.ok) return { type: "edit", args: checked.args };
@@ -124,15 +134,14 @@ function checkEdited(workflow: AnyWorkflow, request: Request, answer: Answer): A
   });
 }
 
-/** A tool by name; that of a request passed on from a child workflow is the child's. */
-function toolOf(workflow: AnyWorkflow, name: string, requestId: string): AnyTool | undefined {
-  if (!requestId.includes("/")) return workflow.tools[name];
-  const rest = requestId.slice(requestId.indexOf("/") + 1);
-  for (const { workflow: child } of Object.values(workflow.steps)) {
-    const tool = child && toolOf(child, name, rest);
-    if (tool) return tool;
-  }
-  return undefined;
+/** The tools that a name may mean; that of a request passed on from a child workflow is the child's. */
+function toolsOf(workflow: AnyWorkflow, step: RuntimeStep | undefined, name: string, id: string): readonly AnyTool[] {
+  if (!id.includes("/")) return [workflow.tools[name]].filter((tool) => tool !== undefined);
+  const child = step?.workflow;
+  if (!child) return [];
+  const rest = id.slice(id.indexOf("/") + 1);
+  if (!rest.includes("/")) return toolsOf(child, undefined, name, rest);
+  return Object.values(child.steps).flatMap((each) => toolsOf(child, each, name, rest));
 }
 
 /** Makes sure that the row is there: with another LangGraph saver, it ended with the process that asked. */

@@ -77,6 +77,8 @@ export async function* runTask(task: RunTask): AsyncGenerator<unknown> {
   };
   task.options.signal?.addEventListener("abort", letGo, { once: true });
   try {
+    // A signal that was aborted while the lease was awaited fires no more.
+    task.options.signal?.throwIfAborted();
     const { admitted, forks } = await admitUnderLease(task, input, lease);
     await store.running(lease);
     const isFork = await noteFork(task, options, lease);

@@ -31,7 +31,7 @@ export function stepNode(runtime: Runtime, name: string, step: RuntimeStep) {
     if (step.workflow) {
       const child = step.workflow.name;
       const input = await guardUserCode(name, () => step.input?.(snapshot.state as never) ?? {});
-      return write(startChild(snapshot, { workflow: child, input: { ...input } }, observation), values);
+      return write(startChild(snapshot, { workflow: child, input: redactDeep({ ...input }) }, observation), values);
     }
     faultPoint("before-decision");
     const decided = step.run
@@ -112,7 +112,7 @@ async function guardUserCode<T>(step: string, work: () => T | Promise<T>): Promi
   } catch (error) {
     if (isGraphBubbleUp(error) || isWorkflowError(error) || (error instanceof Error && error.name === "AbortError"))
       throw error;
-    const said = redact(shorten(error instanceof Error ? error.message : String(error), 500));
+    const said = shorten(redact(error instanceof Error ? error.message : String(error)), 500);
     throw new WorkflowError(
       "STEP_FAILED",
       `step ${step} threw: ${said}; the task stays at this step: mend it and resume`,

@@ -16,6 +16,7 @@ export async function wakeDue<F extends Fields, I extends keyof F & string>(
 ): Promise<readonly string[]> {
   const { store, workflow, clock } = graph.runtime;
   const woken: string[] = [];
+  const failed: unknown[] = [];
   for (const { taskId, execution, waiting, quarantine } of await store.tasks()) {
     // A task that does not fit the present release keeps its expired request, and the others are woken.
     const isOurs = execution.workflow === workflow.name && quarantine === undefined;
@@ -25,8 +26,11 @@ export async function wakeDue<F extends Fields, I extends keyof F & string>(
       await graph.invoke(null, { configurable: { thread_id: taskId } });
       woken.push(taskId);
     } catch (error) {
-      if (!isWorkflowError(error, "TASK_BUSY")) throw error;
+      // One that fails must not keep the others asleep.
+      if (!isWorkflowError(error, "TASK_BUSY")) failed.push(error);
     }
   }
+  if (failed.length > 0)
+    throw failed.length === 1 ? failed[0] : new AggregateError(failed, `${failed.length} tasks could not go on`);
   return woken;
 }

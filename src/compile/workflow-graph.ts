@@ -3,7 +3,7 @@ import { CompiledStateGraph, getConfig, INTERRUPT } from "@langchain/langgraph";
 import type { PauseValue } from "../people/pause.ts";
 import { isWorkflowError, WorkflowError } from "../errors.ts";
 import { isPlainObject, shorten } from "../internal/json.ts";
-import { redactDeep } from "../internal/redact.ts";
+import { redact, redactDeep } from "../internal/redact.ts";
 import type { Execution } from "../state/execution.ts";
 import type { Fields, ValueOf } from "../state/fields.ts";
 import { retry } from "../workflow/record.ts";
@@ -134,13 +134,17 @@ export class WorkflowGraph<F extends Fields = Fields, I extends keyof F & string
   async override(config: RunOptions, change: Override): Promise<void> {
     const { store, workflow } = this.runtime;
     const taskId = taskIdOf(config.configurable);
-    const permit = permitOverride(personOf(config.configurable), change.reason);
+    const permit = permitOverride(personOf(config.configurable), redact(change.reason));
     if ((await store.head(taskId)) === null) throw unknownTask(taskId);
     const lease = await store.acquire(taskId);
     try {
       const head = await store.head(taskId);
       if (!head) throw unknownTask(taskId);
       const execution = overridden(workflow, head.execution, change);
+      if (await holdsInput(this.runtime, taskId, undefined)) {
+        const message = `task ${taskId} has not taken its input in yet, and an override would lose it; wake the task first`;
+        throw new WorkflowError("INVALID_UPDATE", message, { details: { taskId } });
+      }
       const configurable = { thread_id: taskId, checkpoint_ns: "", [LEASE_TOKEN]: lease.token, ...permit };
       const values = { ...redactDeep(change.values ?? {}), execution };
       await super.bulkUpdateState({ configurable }, [{ updates: [{ values, asNode: ACT }] }]);

@@ -66,7 +66,8 @@ export function notJson(value: unknown, depth = 0): string | null {
   if (typeof value === "number") return Number.isFinite(value) ? null : `it holds ${value}`;
   if (value === undefined) return depth > 0 ? null : "it is undefined";
   if (typeof value !== "object") return `it holds a ${typeof value}`;
-  if (!Array.isArray(value) && !isPlainObject(value)) return `it holds a ${value.constructor.name}`;
+  if (!Array.isArray(value) && !isPlainObject(value))
+    return `it holds a ${value.constructor?.name ?? "classless object"}`;
   if (REVIVED.some((key) => Object.hasOwn(value, key))) return `it holds one of the keys ${REVIVED.join(", ")}`;
   if (depth >= MAX_DEPTH) return `it is nested more than ${MAX_DEPTH} levels deep`;
   const items: readonly unknown[] = Array.isArray(value) ? value : Object.values(value);

@@ -79,7 +79,21 @@ function redactAny(value: unknown): unknown {
 
 // What may be the beginning of a secret: a run of the characters that keys are made of.
 const OPEN_END = /(?:[Bb]earer\s*)?[\w.~+/=-]*$/;
-const LONGEST_HELD = 512;
+const OPEN_KEY = /-----BEGIN (?![\s\S]*-----END [A-Z ]*PRIVATE KEY-----)[\s\S]*$/;
+const LONGEST_HELD = 16_384;
+
+/** How much of a text's end may be the beginning of a secret. */
+function openLength(text: string): number {
+  compiled();
+  let longest = Math.max(OPEN_END.exec(text)?.[0].length ?? 0, OPEN_KEY.exec(text)?.[0].length ?? 0);
+  for (const value of values) {
+    // A password may hold blanks and signs that no key has.
+    for (let length = Math.min(value.length, text.length); length > longest; length--) {
+      if (text.endsWith(value.slice(0, length))) longest = length;
+    }
+  }
+  return longest;
+}
 
 /** Redacts a text that comes in pieces: a piece is held back while it may be the beginning of a secret. */
 export class StreamRedactor {
@@ -87,7 +101,7 @@ export class StreamRedactor {
 
   push(piece: string): string {
     this.held += piece;
-    const open = OPEN_END.exec(this.held)?.[0].length ?? 0;
+    const open = openLength(this.held);
     return this.release(open > LONGEST_HELD ? this.held.length : this.held.length - open);
   }
 

@@ -49,6 +49,8 @@ export interface Vote {
   readonly who: string | null;
   /** The digest of what the person was shown. */
   readonly shown?: string;
+  /** True where it was judged in time already, at the request that a parent asked in this one's place. */
+  readonly inTime?: true;
 }
 
 /** What the owner of a task was doing when an answer was stored; `closing` and `free` need a wake-up. */

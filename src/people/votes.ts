@@ -31,7 +31,7 @@ export function countVote(taskId: string, id: string, row: RequestRow | null, vo
   if (requestDigest(request) !== request.digest) {
     refuse(changed, "was changed after it was asked: its content does not match its digest; nothing was approved");
   }
-  if (request.expiresAt !== undefined && now >= request.expiresAt) {
+  if (!vote.inTime && request.expiresAt !== undefined && now >= request.expiresAt) {
     const at = new Date(request.expiresAt).toISOString();
     refuse("APPROVAL_EXPIRED", `expired at ${at}; resume the task without an answer, and it goes on from there`);
   }

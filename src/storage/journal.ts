@@ -101,6 +101,17 @@ export async function recordResult(
   return true;
 }
 
+/** `Journal.resultOf`. */
+export async function resultOf(
+  sql: Sql,
+  taskId: string,
+  { key, digest }: Pick<Intent, "key" | "digest">,
+): Promise<CallResult | null> {
+  const statement = `select result from statecard_journal where task_id = ? and key = ? and digest = ?`;
+  const row = await first<{ result: string | null }>(sql, statement, taskId, key, digest);
+  return row?.result ? (JSON.parse(row.result) as CallResult) : null;
+}
+
 /** `Journal.letGo`. */
 export async function letGo(sql: Sql, { taskId, token }: Holder, { key, digest }: Intent): Promise<void> {
   await sql.run(

@@ -13,7 +13,7 @@ import { restoreTask } from "./export/restore.ts";
 import type { VerifiedExport } from "./export/verify.ts";
 import { GuardedSaver } from "./guarded-saver.ts";
 import { Leases, requireLease } from "./leases.ts";
-import { intend, letGo, recordResult } from "./journal.ts";
+import { intend, letGo, recordResult, resultOf } from "./journal.ts";
 import type { StoredVerdict } from "./migrate-stored.ts";
 import { addRequests, hasAnswers, readRequest, readRequests, storeVote } from "./requests.ts";
 import type { Database } from "./sql.ts";
@@ -144,6 +144,10 @@ export class SqlStore implements TaskStore {
 
   recordResult(holder: Holder, intent: Intent, result: CallResult): Promise<boolean> {
     return this.sql.transaction((sql) => recordResult(sql, holder, intent, result, this.clock.now()), holder.taskId);
+  }
+
+  resultOf(taskId: string, intent: Pick<Intent, "key" | "digest">): Promise<CallResult | null> {
+    return resultOf(this.sql, taskId, intent);
   }
 
   letGo(holder: Holder, intent: Intent): Promise<void> {

@@ -1,10 +1,14 @@
+import { inspect } from "node:util";
 import { notJson, shorten } from "../internal/json.ts";
+import { redact, redactDeep } from "../internal/redact.ts";
 import type { Call, CallResult } from "../state/execution.ts";
 import type { AnyTool, Reconciled, ToolContext } from "../workflow/tool.ts";
 
 /** The largest result of a call that is kept, in bytes of JSON. */
 const MAX_RESULT_BYTES = 65_536;
 const MAX_ERROR_CHARACTERS = 2000;
+/** What a timer can wait at most; above it fires at once. */
+const MAX_TIMER_MS = 2_147_483_647;
 
 export type CallContext = Omit<ToolContext, "signal">;
 
@@ -23,10 +27,12 @@ export async function runCall(
   aborted: AbortSignal | undefined,
 ): Promise<CallResult> {
   const running = new RunningCall(context, aborted);
+  let value: unknown;
   try {
-    const returned = tool.run(call.args as never, running);
-    const value = returned instanceof Promise ? await inTime(returned, tool.timeoutMs) : returned;
-    return okResult(id, call, value);
+    // A copy: what a body does to its arguments must not reach the record.
+    const returned = tool.run(structuredClone(call.args) as never, running);
+    // Query builders and promises of other kinds only begin when somebody waits for them.
+    value = isThenable(returned) ? await inTime(Promise.resolve(returned), tool.timeoutMs) : returned;
   } catch (error) {
     if (error !== TIMEOUT) return { id, tool: call.tool, status: "error", error: told(error) };
     running.abort();
@@ -35,6 +41,12 @@ export async function runCall(
   } finally {
     running.end();
   }
+  // The body has ended well: whatever its result looks like, that is no error of the call.
+  return okResult(id, call, value);
+}
+
+function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return typeof value === "object" && value !== null && "then" in value && typeof value.then === "function";
 }
 
 const TIMEOUT = Symbol("timeout");
@@ -44,7 +56,7 @@ async function inTime(work: Promise<unknown>, timeoutMs: number): Promise<unknow
   let timer: NodeJS.Timeout | undefined;
   const limit = new Promise<never>((_resolve, reject) => {
     // oxlint-disable-next-line prefer-promise-reject-errors -- caught two lines up, and no error of the tool
-    timer = setTimeout(() => reject(TIMEOUT), timeoutMs);
+    timer = setTimeout(() => reject(TIMEOUT), Math.min(timeoutMs, MAX_TIMER_MS));
   });
   try {
     return await Promise.race([work, limit]);
@@ -60,6 +72,7 @@ class RunningCall implements ToolContext {
   readonly idempotencyKey: string;
   readonly clients: ToolContext["clients"];
   readonly clock: ToolContext["clock"];
+  declare readonly signal: AbortSignal;
   private readonly aborted: AbortSignal | undefined;
   private readonly cancel = () => this.abort();
   private controller: AbortController | null = null;
@@ -72,9 +85,11 @@ class RunningCall implements ToolContext {
     this.clients = context.clients;
     this.clock = context.clock;
     this.aborted = aborted;
+    // Own and enumerable, so that a copy of the context has it too.
+    Object.defineProperty(this, "signal", { get: () => this.makeSignal(), enumerable: true });
   }
 
-  get signal(): AbortSignal {
+  private makeSignal(): AbortSignal {
     if (!this.controller) {
       this.controller = new AbortController();
       if (this.isOver || this.aborted?.aborted) this.controller.abort();
@@ -103,7 +118,10 @@ export async function reconcileCall(
   let found: Reconciled = null;
   try {
     found =
-      (await tool.reconcile?.(call.args as never, { ...context, signal: AbortSignal.timeout(tool.timeoutMs) })) ?? null;
+      (await tool.reconcile?.(structuredClone(call.args) as never, {
+        ...context,
+        signal: AbortSignal.timeout(tool.timeoutMs),
+      })) ?? null;
   } catch {
     return null;
   }
@@ -113,24 +131,37 @@ export async function reconcileCall(
 
 function okResult(id: string, call: Call, value: unknown): CallResult {
   const plain = value === undefined ? null : value;
-  const problem = notJson(plain);
-  if (problem) {
-    return {
-      id,
-      tool: call.tool,
-      status: "ok",
-      value: shorten(String(plain), MAX_ERROR_CHARACTERS),
-      error: `its result is no JSON: ${problem}`,
-    };
+  const ok = { id, tool: call.tool, status: "ok" as const };
+  let text: string;
+  try {
+    const problem = notJson(plain);
+    // Dates and the like have a form of their own in JSON; the model may read what there is.
+    if (problem)
+      return { ...ok, value: cut(asText(plain), MAX_ERROR_CHARACTERS), error: `its result is no JSON: ${problem}` };
+    text = JSON.stringify(plain);
+  } catch (error) {
+    return { ...ok, value: null, error: `its result cannot be stored: ${told(error)}` };
   }
-  const text = JSON.stringify(plain);
-  if (Buffer.byteLength(text) > MAX_RESULT_BYTES) {
-    return { id, tool: call.tool, status: "ok", value: shorten(text, MAX_RESULT_BYTES / 4) };
-  }
-  return { id, tool: call.tool, status: "ok", value: JSON.parse(text) as unknown };
+  if (Buffer.byteLength(text) > MAX_RESULT_BYTES)
+    return { ...ok, value: cut(JSON.stringify(redactDeep(plain)), MAX_RESULT_BYTES / 4) };
+  return { ...ok, value: JSON.parse(text) as unknown };
+}
+
+function asText(value: unknown): string {
+  return typeof value === "object" ? inspect(redactDeep(value), { depth: 6, breakLength: Infinity }) : String(value);
+}
+
+/** What is cut has to be clean before: half a secret is not recognised any more. */
+function cut(text: string, length: number): string {
+  return shorten(redact(text), length);
 }
 
 function told(error: unknown): string {
-  const text = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
-  return shorten(text, MAX_ERROR_CHARACTERS);
+  let text: string;
+  try {
+    text = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
+  } catch {
+    text = inspect(error, { depth: 1 });
+  }
+  return cut(text, MAX_ERROR_CHARACTERS);
 }

@@ -52,6 +52,8 @@ export interface Journal {
    * @returns false where the result came too late and was not taken.
    */
   recordResult(holder: Holder, intent: Intent, result: CallResult): Promise<boolean>;
+  /** The result of a call, where it has one. */
+  resultOf(taskId: string, intent: Pick<Intent, "key" | "digest">): Promise<CallResult | null>;
   /** Says that an attempt has ended without a result, so that nobody waits for it until its deadline. */
   letGo(holder: Holder, intent: Intent): Promise<void>;
 }

@@ -66,6 +66,7 @@ test("a run whose signal is aborted before it holds the lease gives the task bac
 describe("a tool's result", () => {
   const odd = Object.create({ constructor: undefined }) as object;
   test.each<[what: string, result: () => unknown, value: unknown]>([
+    // oxlint-disable-next-line unicorn/no-thenable -- query builders are such objects
     ["that is a thenable of another kind", () => ({ then: (done: (value: string) => void) => done("late") }), "late"],
     ["that is a promise", () => Promise.resolve("later"), "later"],
     ["with a date in it", () => ({ at: new Date(0), receipt: "r-1" }), expect.stringContaining("r-1")],

@@ -127,8 +127,10 @@ function checkEdited(workflow: AnyWorkflow, step: RuntimeStep | undefined, reque
   // Where it could be one of several of that name, the workflow that asked judges.
   const tool = new Set(tools).size === 1 ? tools[0] : undefined;
   if (answer.type !== "edit" || !tool || request.tool === undefined) return answer;
-  const checked = checkArguments(request.tool, tool, coerceArguments(tool, answer.args));
-  if (checked.ok) return { type: "edit", args: checked.args };
+  const args = coerceArguments(tool, answer.args);
+  const checked = checkArguments(request.tool, tool, args);
+  // Kept as it was given: a schema that transforms its input is applied once, where the call is made.
+  if (checked.ok) return { type: "edit", args };
   throw new WorkflowError("INVALID_REPLY", `the edit was not taken: ${checked.reason}`, {
     details: { id: request.id },
   });

@@ -254,3 +254,24 @@ test("on another checkpointer a quorum of two is two people as well", async () =
   await graph.invoke(answer(paused, "approve"), as("bob"));
   expect(paid).toEqual([5]);
 });
+
+test("a schema that transforms its input is applied to an edit once", async () => {
+  const paid: unknown[] = [];
+  const tool = defineTool({
+    description: "Pays.",
+    parameters: z.object({ n: z.string().transform(Number).pipe(z.number()) }),
+    effect: "write",
+    approve: true,
+    run: ({ n }) => {
+      paid.push(n);
+    },
+  }) as unknown as Tool<never>;
+  const graph = compile(acting({ pay: tool }), {
+    model: scriptedModel([{ calls: [{ tool: "pay", args: { n: "5" } }], next: "done" }]),
+    store: sqliteStore(":memory:"),
+  });
+  await graph.invoke({ message: "go" }, config);
+  const done = await graph.invoke(new Command({ resume: { type: "edit", args: { n: "7" } } }), as("ada"));
+  expect(done.execution.status).toBe("completed");
+  expect(paid).toEqual([7]);
+});

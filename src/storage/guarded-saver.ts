@@ -178,7 +178,9 @@ export class GuardedSaver extends BaseCheckpointSaver {
   /** A task's checkpoints say by which version of what they were written. */
   private stamped(metadata: CheckpointMetadata, { namespace, token }: Address, record: unknown): CheckpointMetadata {
     if (namespace !== "" || token === undefined || !isPlainObject(record)) return metadata;
-    return { ...metadata, workflow: record.workflow, version: record.version } as CheckpointMetadata;
+    const workflow = typeof record.workflow === "string" ? this.workflows.get(record.workflow) : undefined;
+    const schema = workflow && schemaDigest(workflow);
+    return { ...metadata, workflow: record.workflow, version: record.version, schema } as CheckpointMetadata;
   }
 
   /** The workflow whose rules hold for a write to a thread's root; none where the thread is not bound. */

@@ -257,12 +257,13 @@ onBothDialects((dialect) => {
     expect((await store.head("fork-1"))?.checkpointId).toBe(fork.head);
   });
 
-  test("a task's checkpoints say which version wrote them, and its head the digest of the schema", async () => {
+  test("a task's checkpoints say by which version and schema they were written, and its head by which it was checked", async () => {
     const task = await StoredTask.start(bound(), "stamp-1");
-    const stamp = { source: "loop", step: 0, parents: {}, workflow: "statecard-conformance", version: 1 };
+    const schema = schemaDigest(storedWorkflow);
+    const stamp = { source: "loop", step: 0, parents: {}, workflow: "statecard-conformance", version: 1, schema };
     expect((await task.stored())?.metadata).toEqual(stamp);
     const [head] = await dialect.query("select schema from statecard_heads where task_id = 'stamp-1'");
-    expect(head?.schema).toBe(schemaDigest(storedWorkflow));
+    expect(head?.schema).toBe(schema);
     const unbound = dialect.open();
     await put(unbound, "stamp-2", { any: 1 });
     const tuple = await unbound.checkpointer.getTuple({ configurable: { thread_id: "stamp-2" } });

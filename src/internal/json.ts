@@ -49,6 +49,11 @@ function copyAny(value: unknown): unknown {
   return Object.freeze(copy);
 }
 
+/** A deep copy of a JSON value, for whoever may change it. */
+export function jsonCopy<T>(value: T): T {
+  return JSON.parse(JSON.stringify(value)) as T;
+}
+
 /** The bytes of a value written as JSON in UTF-8. */
 export function jsonBytes(value: unknown): number {
   return Buffer.byteLength(JSON.stringify(value) ?? "");

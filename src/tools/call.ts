@@ -1,5 +1,5 @@
 import { inspect } from "node:util";
-import { notJson, shorten } from "../internal/json.ts";
+import { jsonCopy, notJson, shorten } from "../internal/json.ts";
 import { redact, redactDeep } from "../internal/redact.ts";
 import type { Call, CallResult } from "../state/execution.ts";
 import type { AnyTool, Reconciled, ToolContext } from "../workflow/tool.ts";
@@ -30,7 +30,7 @@ export async function runCall(
   let value: unknown;
   try {
     // A copy: what a body does to its arguments must not reach the record.
-    const returned = tool.run(structuredClone(call.args) as never, running);
+    const returned = tool.run(jsonCopy(call.args) as never, running);
     // Query builders and promises of other kinds only begin when somebody waits for them.
     value = isThenable(returned) ? await inTime(Promise.resolve(returned), tool.timeoutMs) : returned;
   } catch (error) {
@@ -118,7 +118,7 @@ export async function reconcileCall(
   let found: Reconciled = null;
   try {
     found =
-      (await tool.reconcile?.(structuredClone(call.args) as never, {
+      (await tool.reconcile?.(jsonCopy(call.args) as never, {
         ...context,
         signal: AbortSignal.timeout(tool.timeoutMs),
       })) ?? null;

@@ -8,6 +8,7 @@ import {
   NO_USAGE,
   type Execution,
   type LastUpdate,
+  type Pending,
 } from "../state/execution.ts";
 import { stateIn } from "../state/fields.ts";
 
@@ -48,7 +49,7 @@ export interface Replay {
  */
 export function commitEntry(from: Execution | null, execution: Execution, last: LastUpdate, isForked = false): Values {
   const { kind: _kind, step, decision, appended, observation, usage, measures } = last;
-  const likely = from && expected(from, last);
+  const likely = from && expected(from, last, execution.step);
   const line = likely && isNext(likely.recent, execution.recent) ? execution.recent.at(-1) : undefined;
   const record = Object.entries(execution).filter(([name, value]) => {
     if (name === "last" || (name === "recent" && line !== undefined)) return false;
@@ -72,8 +73,9 @@ export function commitEntry(from: Execution | null, execution: Execution, last: 
  * The record that usually follows. Entries of every log are read with it, so it may never change: what
  * it does not foresee is in the entry.
  */
-function expected(from: Execution, last: LastUpdate): Execution {
+function expected(from: Execution, last: LastUpdate, step: string): Execution {
   const isDecision = last.kind === "decision";
+  const pending = isDecision ? expectedPending(from, last) : null;
   const made = from.decisionsByStep[last.step] ?? 0;
   return {
     ...from,
@@ -82,8 +84,21 @@ function expected(from: Execution, last: LastUpdate): Execution {
     decisionsByStep: isDecision ? { ...from.decisionsByStep, [last.step]: made + 1 } : from.decisionsByStep,
     observation: last.observation ?? from.observation,
     usage: addUsage(from.usage, last.usage),
+    step,
+    pending,
     last,
   };
+}
+
+/** What a decision leaves to be carried out: its calls, or its question. */
+function expectedPending({ decisions }: Execution, { decision }: LastUpdate): Pending | null {
+  const { calls, ask, patch = null, clear = null, next = null } = (decision ?? {}) as Readonly<Record<string, unknown>>;
+  const pending = calls
+    ? { kind: "calls", decision: decisions + 1, calls, patch, clear, next }
+    : ask
+      ? { kind: "question", decision: decisions + 1, question: ask }
+      : null;
+  return pending as Pending | null;
 }
 
 /** Whether the latest lines are those of before and one more. */
@@ -171,10 +186,10 @@ function committed(tasks: readonly Replayed[], kind: string, data: Values, unfit
 }
 
 function nextRecord(from: Execution, kind: string, data: Values, unfit: Unfit): Execution {
-  const { step, decision, appended, observation = null, usage = NO_USAGE, measures = null, line, record } = data;
+  const { step, decision, appended, observation = null, usage = NO_USAGE, measures = null, line, record, to } = data;
   const last = { kind, step, decision, ...(appended ? { appended } : {}), observation, usage, measures } as LastUpdate;
   const recent = line === undefined ? from.recent : [...from.recent, line].slice(-RECENT_LINES);
-  const execution = checked({ ...expected(from, last), recent, ...(record as Values) }, unfit);
+  const execution = checked({ ...expected(from, last, String(to)), recent, ...(record as Values) }, unfit);
   if (execution.revision === from.revision + 1) return execution;
   throw unfit(`the revision went from ${from.revision} to ${execution.revision}`);
 }

@@ -145,7 +145,7 @@ function reportOf(results: readonly Result[], lengths: readonly Length[]): Repor
 }
 
 function limitsOf({ decisions }: Result): Limit[] {
-  const ratio = (name: string) => round(medianRatio(name, decisions, "wall"), 2);
+  const ratio = (name: string) => round(medianRatio(name, decisions, "wall"), 3);
   return [
     {
       promise: "a decision without a call, at 1 KB of state, against the bare loop with SqliteSaver (both `normal`)",

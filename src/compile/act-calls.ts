@@ -40,7 +40,8 @@ export async function actCalls(action: Action, pending: CallsPending): Promise<S
     if (running.length > 0) {
       // An answer may come while other calls run.
       const look = asked.length > 0 ? [sleep(LOOK_AGAIN_MS)] : [];
-      await Promise.race([...running, ...look]);
+      const first = [...running, ...look];
+      await (first.length === 1 ? first[0] : Promise.race(first));
     } else if (turns.some((turn) => turn.kind === "elsewhere")) {
       await sleep(LOOK_FOR_RESULT_MS);
     } else if (asked.length > 0) {

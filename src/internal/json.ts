@@ -26,9 +26,13 @@ export function jsonEqual(a: unknown, b: unknown): boolean {
 
 /** JSON with sorted keys: equal values give equal text, whatever order their keys came in. */
 export function canonicalJson(value: unknown): string {
-  return JSON.stringify(value, (_key, item: unknown) =>
-    isPlainObject(item) ? Object.fromEntries(Object.entries(item).toSorted(([a], [b]) => (a < b ? -1 : 1))) : item,
-  );
+  if (Array.isArray(value)) return `[${value.map((item) => canonicalJson(item ?? null)).join(",")}]`;
+  if (!isPlainObject(value)) return JSON.stringify(value) ?? "null";
+  const members = Object.keys(value)
+    .toSorted()
+    .filter((key) => value[key] !== undefined)
+    .map((key) => `${JSON.stringify(key)}:${canonicalJson(value[key])}`);
+  return `{${members.join(",")}}`;
 }
 
 /** A deeply frozen copy of a JSON value, so that whoever gets it can change neither it nor the original. */

@@ -111,7 +111,7 @@ interface NewHead {
   readonly thread: string;
   readonly namespace: string;
   readonly id: string;
-  readonly task: { readonly execution: Execution; readonly schema: string } | null;
+  readonly task: { readonly execution: Execution; readonly text: string; readonly schema: string } | null;
   readonly at: number;
 }
 
@@ -128,7 +128,7 @@ export async function moveHead(sql: Sql, { thread, namespace, id, task, at }: Ne
     execution?.workflow ?? null,
     execution?.revision ?? 0,
     execution?.step ?? null,
-    execution ? JSON.stringify(execution) : null,
+    task?.text ?? null,
     at,
     task?.schema ?? null,
   );

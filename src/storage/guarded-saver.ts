@@ -38,7 +38,15 @@ import { checkLegal } from "./legal.ts";
 import { Releases } from "./migrate-stored.ts";
 import { TASK_TABLES } from "./schema.ts";
 import type { Database, Sql, SqlValue } from "./sql.ts";
-import { dumpJson, load, toTuple } from "./tuples.ts";
+import { dumpTask, load, toTuple } from "./tuples.ts";
+
+/** A checkpoint as it is stored; the record is there where the task is ours. */
+interface Dumped {
+  readonly type?: string;
+  readonly body: Uint8Array;
+  readonly meta: Uint8Array;
+  readonly record?: string;
+}
 
 /** What is about to be stored. */
 interface Written {
@@ -128,10 +136,8 @@ export class GuardedSaver extends BaseCheckpointSaver {
     if (!thread) throw noThread();
     const record: unknown = checkpoint.channel_values.execution ?? undefined;
     const stamped = this.stamped(metadata, address, record);
-    const [[type, body], [, meta]] =
-      stamped === metadata
-        ? await Promise.all([this.serde.dumpsTyped(checkpoint), this.serde.dumpsTyped(metadata)])
-        : [dumpJson(checkpoint), dumpJson(stamped)];
+    const dumped: Dumped = stamped === metadata ? await this.dump(checkpoint, metadata) : dumpTask(checkpoint, stamped);
+    const { type = "json", body, meta } = dumped;
     faultPoint("before-put");
     await this.sql.transaction(async (sql) => {
       const standing = await readStanding(sql, thread);
@@ -154,7 +160,8 @@ export class GuardedSaver extends BaseCheckpointSaver {
         meta,
       );
       faultPoint("inside-put");
-      const task = workflow && execution ? { execution, schema: schemaDigest(workflow) } : null;
+      const text = dumped.record ?? JSON.stringify(execution);
+      const task = workflow && execution ? { execution, text, schema: schemaDigest(workflow) } : null;
       await moveHead(sql, { thread, namespace, id: checkpoint.id, task, at: this.clock.now() });
       if (standing.workflow === null) return;
       const step = metadata.step ?? 0;
@@ -173,6 +180,15 @@ export class GuardedSaver extends BaseCheckpointSaver {
         ...(address.token === undefined ? {} : kept),
       },
     };
+  }
+
+  /** A checkpoint of anything as bytes, by LangGraph's serializer. */
+  private async dump(checkpoint: Checkpoint, metadata: CheckpointMetadata): Promise<Dumped> {
+    const [[type, body], [, meta]] = await Promise.all([
+      this.serde.dumpsTyped(checkpoint),
+      this.serde.dumpsTyped(metadata),
+    ]);
+    return { type, body, meta };
   }
 
   /** A task's checkpoints say by which version of what they were written. */

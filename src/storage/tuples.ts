@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import {
   maxChannelVersion,
   TASKS,
@@ -31,9 +32,25 @@ export async function load(
   return type === "bytes" && loaded instanceof Uint8Array ? Uint8Array.from(loaded) : loaded;
 }
 
-/** A task's channels hold JSON and nothing else, so its checkpoints do without LangGraph's slower serializer. */
-export function dumpJson(value: unknown): [type: string, body: Uint8Array] {
-  return ["json", Buffer.from(JSON.stringify(value))];
+// No text of a task can hold it, since nobody knows it.
+const RECORD = `record ${randomUUID()}`;
+
+/**
+ * A task's checkpoint and metadata as bytes, and its execution record as text: a task's channels hold JSON
+ * and nothing else, so they do without LangGraph's slower serializer, and the record is written out once.
+ */
+export function dumpTask(
+  checkpoint: Checkpoint,
+  metadata: CheckpointMetadata,
+): { readonly body: Uint8Array; readonly meta: Uint8Array; readonly record: string } {
+  const { channel_values: values } = checkpoint;
+  const record = JSON.stringify(values.execution);
+  const around = JSON.stringify({ ...checkpoint, channel_values: { ...values, execution: RECORD } });
+  return {
+    body: Buffer.from(around.replace(`"${RECORD}"`, () => record)),
+    meta: Buffer.from(JSON.stringify(metadata)),
+    record,
+  };
 }
 
 /** A stored checkpoint with its pending writes, as LangGraph reads it. */

@@ -104,7 +104,7 @@ class RunningCall implements ToolContext {
   }
 
   end(): void {
-    this.aborted?.removeEventListener("abort", this.cancel);
+    if (this.controller) this.aborted?.removeEventListener("abort", this.cancel);
   }
 }
 

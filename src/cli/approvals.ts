@@ -5,7 +5,8 @@ import { EXIT } from "./exit.ts";
 import { howToResume } from "./hints.ts";
 import { sameTask, type CommonOptions } from "./options.ts";
 import { detectTerminal, printable } from "./terminal.ts";
-import { asksLine, isExpired } from "./waiting.ts";
+import { isExpired } from "../people/expiry.ts";
+import { asksLine } from "./waiting.ts";
 
 /** `statecard approvals`: every approval that is open, over all tasks; what expires first comes first. */
 export async function approvalsCommand(options: CommonOptions): Promise<number> {

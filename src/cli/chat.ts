@@ -18,7 +18,8 @@ import {
   tokenLine,
   type Terminal,
 } from "./terminal.ts";
-import { asksLine, isExpired } from "./waiting.ts";
+import { isExpired } from "../people/expiry.ts";
+import { asksLine } from "./waiting.ts";
 
 interface Chat {
   readonly graph: WorkflowGraph;

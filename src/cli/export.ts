@@ -1,4 +1,5 @@
 import { describeTask } from "../compile/describe.ts";
+import { checkTaskId } from "../compile/task-id.ts";
 import { WorkflowError } from "../errors.ts";
 import { readExport, writeExport } from "../storage/export/folder.ts";
 import { EXPORT_KEY } from "../storage/export/format.ts";
@@ -57,7 +58,7 @@ export async function verifyCommand(folder: string, options: CommonOptions): Pro
 /** `statecard import`: takes an exported task into the database, rebuilt from its log where need be. */
 export async function importCommand(folder: string, options: ImportOptions): Promise<number> {
   const verified = verifyExport(readExport(folder), exportKey());
-  const taskId = checkTaskId(options.asTask ?? verified.taskId);
+  const taskId = importedId(options.asTask ?? verified.taskId);
   const store = openStore(options.db);
   const { graphOfTask } = await import("./graphs.ts");
   const { runtime } = await graphOfTask(store, taskId, verified.task.execution.workflow, options.graph);
@@ -78,23 +79,12 @@ export async function importCommand(folder: string, options: ImportOptions): Pro
   ]);
 }
 
-const MAX_TASK_ID = 2048;
-
-function checkTaskId(taskId: string): string {
-  if (taskId === "") {
-    throw new WorkflowError(
-      "INVALID_TASK_ID",
-      "the log does not tell the task's id, since the task had decided nothing yet; name one with --as-task",
-    );
-  }
-  // oxlint-disable-next-line no-control-regex
-  if (taskId.length > MAX_TASK_ID || /[\u0000-\u001f\u007f]/.test(taskId)) {
-    throw new WorkflowError(
-      "INVALID_TASK_ID",
-      `a task id is a text of at most ${MAX_TASK_ID} characters without control characters; name one with --as-task`,
-    );
-  }
-  return taskId;
+function importedId(taskId: string): string {
+  if (taskId !== "") return checkTaskId(taskId, "name one with --as-task");
+  throw new WorkflowError(
+    "INVALID_TASK_ID",
+    "the log does not tell the task's id, since the task had decided nothing yet; name one with --as-task",
+  );
 }
 
 const number = (value: number, of: string) => `${count(value)} ${of}${value === 1 ? "" : "s"}`;

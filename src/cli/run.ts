@@ -16,7 +16,7 @@ import { printOutcome } from "./outcome.ts";
 import { systemUser, whoAnswers } from "./person.ts";
 import { replyTo, verdictOf, type VerdictOptions } from "./replies.ts";
 import { detectTerminal, printable } from "./terminal.ts";
-import { isExpired } from "./waiting.ts";
+import { isExpired } from "../people/expiry.ts";
 
 export interface RunCommandOptions extends CommonOptions {
   readonly task?: string;

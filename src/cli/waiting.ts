@@ -1,10 +1,7 @@
+import { isExpired } from "../people/expiry.ts";
 import type { WaitingRequest } from "../compile/describe.ts";
 import { howToResume, type SameTask } from "./hints.ts";
 import { emphasise, lasting, printable, shellWord, type Terminal } from "./terminal.ts";
-
-export function isExpired(request: WaitingRequest, now: number): boolean {
-  return request.expiresAt !== undefined && now >= request.expiresAt;
-}
 
 /** Whom a request waits for. */
 export function whoIsAsked({ kind, approvers, count = 1, approvedBy = [] }: WaitingRequest): string {

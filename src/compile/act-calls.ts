@@ -161,7 +161,7 @@ class Calls {
       const args = checked ? checked.args : { ...answer.args };
       return this.next(position, { ...another, call: { tool: call.tool, args }, isEdited: true, editor: answeredBy });
     }
-    if (isExpired(row.request, runtime.clock)) return this.refused(position, call, EXPIRED);
+    if (isExpired(row.request, runtime.clock.now())) return this.refused(position, call, EXPIRED);
     return { kind: "asked", request: row.request };
   }
 

@@ -1,6 +1,6 @@
 import type { RunnableConfig } from "@langchain/core/runnables";
 import type { Request } from "../people/requests.ts";
-import type { Usage } from "../state/execution.ts";
+import type { Execution, Usage } from "../state/execution.ts";
 import type { State } from "../state/fields.ts";
 
 /** Where a child workflow's task stands after it was run as far as it goes. */
@@ -23,4 +23,9 @@ export interface ChildRunner {
     config: RunnableConfig,
     hasNews: boolean,
   ): Promise<ChildStanding>;
+}
+
+/** The task of the child workflow that a task waits for, whether it has begun or not. Pure. */
+export function childTaskId(taskId: string, { step, pending }: Execution, forks: number): string | null {
+  return pending?.kind === "workflow" ? `${taskId}/${pending.startedAt ?? step}/${pending.decision}.${forks}` : null;
 }

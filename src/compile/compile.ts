@@ -155,7 +155,8 @@ function childRunner(graph: WorkflowGraph, step: string): ChildRunner {
     async run(taskId, input, config, hasNews) {
       const head = await store.head(taskId);
       const open = await openRequests(store, taskId, head);
-      const waiting = !hasNews && open.length > 0 && !open.some((request) => isExpired(request, graph.runtime.clock));
+      const waiting =
+        !hasNews && open.length > 0 && !open.some((request) => isExpired(request, graph.runtime.clock.now()));
       const own = { configurable: { thread_id: taskId }, signal: config.signal, callbacks: config.callbacks };
       if (!head) await graph.invoke(input, own as never);
       else if (!waiting && dueNode(workflow, head.execution) !== END_OF_TASK) await graph.invoke(null, own as never);

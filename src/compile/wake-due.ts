@@ -20,7 +20,7 @@ export async function wakeDue<F extends Fields, I extends keyof F & string>(
   for (const { taskId, execution, waiting, quarantine } of await store.tasks()) {
     // A task that does not fit the present release keeps its expired request, and the others are woken.
     const isOurs = execution.workflow === workflow.name && quarantine === undefined;
-    const due = isOurs && waiting.some((request) => isExpired(request, clock));
+    const due = isOurs && waiting.some((request) => isExpired(request, clock.now()));
     if (!due) continue;
     try {
       await graph.invoke(null, { configurable: { thread_id: taskId } });

@@ -17,6 +17,7 @@ import { overridden, overrideIn, permitOverride, type Override } from "./overrid
 import { requireCheckpoint, runTask, type RunOptions } from "./run.ts";
 import { OWN_TASK, STREAM_REPLIES, type Runtime } from "./runtime.ts";
 import { LEASE_TOKEN, LOADED, type Lease } from "./store.ts";
+import { checkTaskId } from "./task-id.ts";
 
 /** A task's values: every field, or null where it has no value, and the execution record. */
 export type WorkflowValues<F extends Fields> = { -readonly [K in keyof F]: ValueOf<F[K]> | null } & {
@@ -226,22 +227,12 @@ async function holdsInput({ store }: Runtime, taskId: string, address: unknown):
   return tuple?.checkpoint.channel_values.__start__ !== undefined;
 }
 
-const MAX_TASK_ID = 2048;
-
 function taskIdOf(configurable: Readonly<Record<string, unknown>> | undefined): string {
   const id = configurable?.thread_id;
   if (id === undefined || id === null || id === "") {
     throw new WorkflowError("MISSING_TASK_ID", 'no task id: pass { configurable: { thread_id: "…" } }');
   }
-  const taskId = String(id);
-  // oxlint-disable-next-line no-control-regex
-  if (taskId.length > MAX_TASK_ID || /[\u0000-\u001f\u007f]/.test(taskId)) {
-    throw new WorkflowError(
-      "INVALID_TASK_ID",
-      `a task id is a text of at most ${MAX_TASK_ID} characters without control characters`,
-    );
-  }
-  return taskId;
+  return checkTaskId(String(id));
 }
 
 /** Marks a call from inside another graph that names a task of its own, which is then no subgraph. */

@@ -1,7 +1,10 @@
-import type { Clock } from "../internal/clock.ts";
 import type { Request } from "./requests.ts";
 
-/** Whether the time to answer a request is over. */
-export function isExpired(request: Request, clock: Clock): boolean {
-  return request.expiresAt !== undefined && clock.now() >= request.expiresAt;
+/**
+ * Whether the time to answer a request is over.
+ *
+ * @param now milliseconds since the epoch.
+ */
+export function isExpired({ expiresAt }: Pick<Request, "expiresAt">, now: number): boolean {
+  return expiresAt !== undefined && now >= expiresAt;
 }

@@ -1,4 +1,5 @@
 import { WorkflowError, type ErrorCode } from "../errors.ts";
+import { isExpired } from "./expiry.ts";
 import { requestDigest, type Answer, type RequestRow, type Vote } from "./requests.ts";
 
 /** What a vote comes to: the request's final answer, or one approval of several. */
@@ -31,7 +32,7 @@ export function countVote(taskId: string, id: string, row: RequestRow | null, vo
   if (requestDigest(request) !== request.digest) {
     refuse(changed, "was changed after it was asked: its content does not match its digest; nothing was approved");
   }
-  if (!vote.inTime && request.expiresAt !== undefined && now >= request.expiresAt) {
+  if (!vote.inTime && request.expiresAt !== undefined && isExpired(request, now)) {
     const at = new Date(request.expiresAt).toISOString();
     refuse("APPROVAL_EXPIRED", `expired at ${at}; resume the task without an answer, and it goes on from there`);
   }

@@ -124,7 +124,7 @@ export class SqlStore implements TaskStore {
   async answer(taskId: string, id: string, vote: Vote): Promise<OwnerState> {
     faultPoint("before-answer");
     const owner = await this.sql.transaction(async (sql) => {
-      // The lease row first: on PostgreSQL it makes this wait for an owner that is just closing, and the other way round.
+      // The task is locked for the whole transaction, so the owner cannot begin to pause in between.
       const owner = await this.leases.ownerState(sql, taskId);
       await storeVote(sql, taskId, id, vote, this.clock.now());
       faultPoint("inside-answer");

@@ -145,6 +145,8 @@ onBothDialects((dialect) => {
           await store.close();
         }
       },
+      // A call that nobody remembers is waited for: without this, a broken journal would take its time to show.
+      20_000,
     );
   });
 });

@@ -1,4 +1,4 @@
-import { compile, defineTool, defineWorkflow, field, signedIn, sqliteStore, wakeDue } from "statecard";
+import { answer, compile, defineTool, defineWorkflow, field, signedIn, sqliteStore, wakeDue } from "statecard";
 import { scriptedModel } from "statecard/testing";
 import { MemorySaver } from "@langchain/langgraph";
 import { describe, expect, test } from "vitest";
@@ -100,7 +100,6 @@ test("an approval that runs out of time leads where the deadline says, and canno
   clock.time += 999;
   expect(await wakeDue(graph)).toEqual([]);
   clock.time += 1;
-  const { answer } = await import("statecard");
   await expect(graph.invoke(answer(paused, "approve"), asAda)).rejects.toMatchObject({ code: "APPROVAL_EXPIRED" });
   expect(await wakeDue(graph)).toEqual(["t"]);
   const { values } = await graph.getState(config);

@@ -579,9 +579,13 @@ describe("taking in is refused", () => {
       name: "parent",
       version: 1,
       state: { note: field(z.string()) },
-      initial: "work",
+      initial: "asking_child",
       steps: {
-        work: { workflow: child as never, output: ({ state }: any) => ({ patch: { note: state.note } }), to: ["end"] },
+        asking_child: {
+          workflow: child as never,
+          output: ({ state }: any) => ({ patch: { note: state.note } }),
+          to: ["end"],
+        },
         end: { final: true },
       },
     } as never);
@@ -593,12 +597,14 @@ describe("taking in is refused", () => {
     const ask = scriptedModel([{ ask: "What?" }]);
     const store = sqliteStore(":memory:");
     await compileAny(asAny(workflow), { model: ask, store }).invoke({ message: "go" } as never, config);
-    const childId = "t/work/1.0";
+    const childId = "t/asking_child/1.0";
     const [at, childAt] = [freshFolder(), freshFolder()];
     writeExport(at, await store.exportTask("t"), undefined);
     writeExport(childAt, await store.exportTask(childId), undefined);
     const to = sqliteStore(":memory:");
-    await expect(to.importTask(asAny(workflow), "t", verify(at))).rejects.toThrow(/import it first, as t\/work\/1\.0/);
+    await expect(to.importTask(asAny(workflow), "t", verify(at))).rejects.toThrow(
+      /import it first, as t\/asking_child\/1\.0/,
+    );
     await to.importTask(asAny(child), childId, verify(childAt));
     await to.importTask(asAny(workflow), "t", verify(at));
     const done = await graphOn(to).invoke(new Command({ resume: "this" }), config);
@@ -608,7 +614,7 @@ describe("taking in is refused", () => {
 
 test("a file that the graph would be loaded from is not taken over from elsewhere", async () => {
   const stayed = await ticketTask("question");
-  await stayed.append("t", 0, "source", { graph: "/tmp/evil.ts" });
+  await stayed.append("t", 0, "source", { graph: "./evil.ts" });
   const moved = await move(stayed, asAny(ticket));
   expect(await moved.firstEvent("t", "source")).toBeNull();
   const at = freshFolder();

@@ -31,12 +31,8 @@ const unanswered = await probe();
  * they are skipped, and their name says why.
  */
 export function describePostgres(name: string, tests: (postgres: TestSchema) => void): void {
-  if (unanswered !== null) {
-    describe.skip(`${name} (skipped: no PostgreSQL answers at STATECARD_TEST_POSTGRES or 127.0.0.1:5432: ${unanswered})`, () =>
-      tests(new TestSchema()));
-    return;
-  }
-  describe(name, () => {
+  const reason = `skipped: no PostgreSQL answers at STATECARD_TEST_POSTGRES or 127.0.0.1:5432: ${unanswered}`;
+  describe.skipIf(unanswered !== null)(unanswered === null ? name : `${name} (${reason})`, () => {
     const schema = new TestSchema();
     tests(schema);
     afterAll(() => schema.drop());

@@ -1,5 +1,6 @@
 import type { Checkpoint, SerializerProtocol } from "@langchain/langgraph-checkpoint";
 import { unknownTask } from "../../compile/admit-input.ts";
+import { childTaskId } from "../../compile/child.ts";
 import type { TaskEvent } from "../../compile/store.ts";
 import { isPlainObject } from "../../internal/json.ts";
 import type { Request } from "../../people/requests.ts";
@@ -105,11 +106,6 @@ async function readJournal(sql: Sql, taskId: string): Promise<readonly ExportedC
     result: row.result === null ? null : (JSON.parse(row.result) as CallResult),
   }));
   return calls.toSorted(byKey);
-}
-
-/** The task of the child workflow that a task waits for, if it has begun. */
-export function childTaskId(taskId: string, { step, pending }: Execution, forks: number): string | null {
-  return pending?.kind === "workflow" ? `${taskId}/${pending.startedAt ?? step}/${pending.decision}.${forks}` : null;
 }
 
 async function childOf(sql: Sql, taskId: string, execution: Execution, forks: number): Promise<string | null> {

@@ -10,7 +10,7 @@ import { checkLegal } from "../legal.ts";
 import { thisProcess } from "../owner.ts";
 import { first, type Sql } from "../sql.ts";
 import type { ExportedTask } from "./format.ts";
-import { childTaskId } from "./read-task.ts";
+import { childTaskId } from "../../compile/child.ts";
 import type { VerifiedExport } from "./verify.ts";
 
 /** Where LangGraph's checkpoints begin to hold what `Send`s lead to; the format of today. */

@@ -1,0 +1,131 @@
+import { isWorkflowError, WorkflowError } from "../errors.ts";
+import { shorten } from "../internal/json.ts";
+import { redactDeep } from "../internal/redact.ts";
+import type { Request, RequestRow } from "../people/requests.ts";
+import type { Observation, Pending } from "../state/execution.ts";
+import type { Settlement } from "../workflow/advance.ts";
+import type { ChildResult, RuntimeStep, Snapshot } from "../workflow/define.ts";
+import { openMoves } from "../workflow/next-step.ts";
+import type { Decision } from "../workflow/record.ts";
+import { pause, type Action } from "./action.ts";
+import { childTaskId, type ChildStanding } from "./child.ts";
+import type { Runtime } from "./runtime.ts";
+
+/**
+ * Runs the workflow that is a step of another, as a task of its own, as far as it goes. What it asks is asked
+ * again under the parent's ids, and answers are passed on: so whoever looks at the parent sees it.
+ */
+export async function actChild(action: Action, pending: Extract<Pending, { kind: "workflow" }>): Promise<Settlement> {
+  const { runtime, snapshot, lease, forks, config } = action;
+  const { step } = snapshot.execution;
+  const runner = runtime.children[step];
+  const declared = runtime.workflow.steps[step];
+  const childId = childTaskId(lease.taskId, snapshot.execution, forks);
+  if (!runner || !declared || childId === null)
+    throw new WorkflowError("ILLEGAL_STATE", `step ${step} runs no workflow`);
+  const prefix = `w${pending.decision}.${forks}/`;
+  const passed = new Set<string>();
+  // An answer that came in time is passed on before the child looks at the clock.
+  const earlier = await runtime.store.requests(lease.taskId, pending.decision, forks);
+  let news = await passAll(
+    action,
+    childId,
+    earlier.filter((row) => row.answer !== null),
+    prefix,
+  );
+  for (;;) {
+    const standing = await runner.run(childId, pending.input, config, news);
+    if (standing.kind === "ended") {
+      const outcome = childOutcome(runtime, snapshot, declared, pending, standing);
+      runtime.endedChildren.set(lease.taskId, [...(runtime.endedChildren.get(lease.taskId) ?? []), childId]);
+      return outcome;
+    }
+    const asked = standing.requests.map((request) => ({ ...request, id: prefix + request.id }));
+    await runtime.store.addRequests(lease.taskId, pending.decision, forks, asked);
+    await copyVotes(action, childId, standing.requests, prefix);
+    const answered = await answersFor(action, asked);
+    for (const { request } of answered) {
+      // Without this, an answer that does not settle the child's request would be passed on for ever.
+      if (passed.has(request.id)) throw notSettled(lease.taskId, request.id);
+      passed.add(request.id);
+    }
+    news = await passAll(action, childId, answered, prefix);
+    if (!news) await pause(action, asked);
+  }
+}
+
+/** @returns whether there was anything. */
+async function passAll(action: Action, childId: string, rows: readonly RequestRow[], prefix: string): Promise<boolean> {
+  for (const row of rows) await passOn(action, childId, row, prefix);
+  return rows.length > 0;
+}
+
+/** Whoever edited a call in the child has approved what it is now, so the parent's copy counts them too. */
+async function copyVotes(
+  { runtime: { store }, lease: { taskId } }: Action,
+  childId: string,
+  requests: readonly Request[],
+  prefix: string,
+) {
+  for (const { id, count = 1 } of requests) {
+    const voted = count > 1 ? ((await store.request(childId, id))?.approvedBy ?? []) : [];
+    const known = voted.length > 0 ? await store.request(taskId, prefix + id) : null;
+    if (!known || known.answer) continue;
+    for (const who of voted.filter((name) => !known.approvedBy.includes(name)))
+      await store.answer(taskId, prefix + id, { answer: { type: "approve" }, who, inTime: true });
+  }
+}
+
+function notSettled(taskId: string, id: string): WorkflowError {
+  const message = `the answer to ${id} of task ${taskId} is not enough for the workflow that asked: its rule has changed since; start it anew`;
+  return new WorkflowError("ILLEGAL_STATE", message, { details: { taskId, id } });
+}
+
+async function answersFor(action: Action, asked: readonly Request[]): Promise<readonly RequestRow[]> {
+  const rows = await Promise.all(asked.map((request) => action.runtime.store.request(action.lease.taskId, request.id)));
+  return rows.filter((row) => row !== null && row.answer !== null) as RequestRow[];
+}
+
+async function passOn(action: Action, childId: string, row: RequestRow, prefix: string): Promise<void> {
+  const id = row.request.id.slice(prefix.length);
+  const known = await action.runtime.store.request(childId, id);
+  // The child may have been answered under its own id meanwhile; the first answer counts.
+  if (!row.answer || !known || known.answer) return;
+  const { answer, approvedBy, answeredBy } = row;
+  // Where several had to approve, the child has to count each of them too; a crash may have come in between.
+  const people = answer.type === "approve" ? [...new Set([...approvedBy, answeredBy])] : [answeredBy];
+  for (const who of people.filter((name) => name === null || !known.approvedBy.includes(name))) {
+    try {
+      await action.runtime.store.answer(childId, id, { answer, who, inTime: true });
+    } catch (error) {
+      // It was answered under its own id meanwhile, or has enough approvals: the first answer counts.
+      if (!isWorkflowError(error, "STALE_RESUME")) throw error;
+    }
+  }
+}
+
+function childOutcome(
+  runtime: Runtime,
+  snapshot: Snapshot,
+  declared: RuntimeStep,
+  pending: Extract<Pending, { kind: "workflow" }>,
+  ended: Extract<ChildStanding, { kind: "ended" }>,
+): Settlement {
+  const { step } = snapshot.execution;
+  const child: ChildResult = { state: ended.state, status: ended.status };
+  if (ended.status === "failed" && !declared.output) {
+    throw new WorkflowError("STEP_FAILED", `workflow ${pending.workflow} in step ${step} failed: ${ended.error}`);
+  }
+  let result: Decision;
+  try {
+    result = redactDeep(declared.output?.(child) ?? {});
+  } catch (error) {
+    const said = shorten(error instanceof Error ? error.message : String(error));
+    throw new WorkflowError("STEP_FAILED", `output of step ${step} threw: ${said}`, { cause: error });
+  }
+  // Where the table leaves one way only, the child's end takes it.
+  const open = openMoves(runtime.workflow, step, { ...snapshot.state, ...result.patch });
+  const next = result.next ?? (open.length === 1 ? open[0] : null);
+  const observation: Observation = { kind: "workflow", workflow: pending.workflow, status: ended.status };
+  return { observation, result: { ...result, next: next ?? null }, usage: ended.usage };
+}

@@ -1,0 +1,16 @@
+import { WorkflowError } from "../errors.ts";
+
+const MAX_TASK_ID = 2048;
+
+/**
+ * Checks what is to be a task's id.
+ *
+ * @param hint what to do about a wrong one, where there is more to say.
+ * @throws INVALID_TASK_ID.
+ */
+export function checkTaskId(taskId: string, hint = ""): string {
+  // oxlint-disable-next-line no-control-regex
+  if (taskId !== "" && taskId.length <= MAX_TASK_ID && !/[\u0000-\u001f\u007f]/.test(taskId)) return taskId;
+  const rule = `a task id is a text of at most ${MAX_TASK_ID} characters without control characters`;
+  throw new WorkflowError("INVALID_TASK_ID", `${rule}${hint && `; ${hint}`}`);
+}

@@ -20,7 +20,7 @@ type CallsPending = Extract<Pending, { kind: "calls" }>;
 
 /** What one call of the decision needs next. */
 type Turn =
-  | { readonly kind: "settled"; readonly result: CallResult }
+  | { readonly kind: "settled"; readonly result: CallResult; readonly isLate?: true }
   | { readonly kind: "running"; readonly done: Promise<void> }
   /** Another attempt of it may still end. */
   | { readonly kind: "elsewhere" }
@@ -55,11 +55,11 @@ export async function actCalls(action: Action, pending: CallsPending): Promise<S
 }
 
 function settlement(action: Action, pending: CallsPending, turns: readonly Turn[]): Settlement {
-  const results = turns.flatMap((turn) => (turn.kind === "settled" ? [turn.result] : []));
+  const settled = turns.filter((turn) => turn.kind === "settled");
+  const results = settled.map((turn) => turn.result);
   const { patch, clear, next, calls } = pending;
-  const late = results.some((result) => result.error === EXPIRED);
   const deadline = action.runtime.workflow.steps[action.snapshot.execution.step]?.deadline;
-  if (late && deadline) return expired(deadline.to, { kind: "results", results });
+  if (deadline && settled.some((turn) => turn.isLate)) return expired(deadline.to, { kind: "results", results });
   const allOk = results.every((result) => result.status === "ok");
   return {
     observation: { kind: "results", results },
@@ -67,8 +67,6 @@ function settlement(action: Action, pending: CallsPending, turns: readonly Turn[
     usage: NO_USAGE,
   };
 }
-
-const EXPIRED = "the time to approve it is over";
 
 /** One round of asking people about a call. */
 interface Round {
@@ -161,7 +159,9 @@ class Calls {
       const args = checked ? checked.args : { ...answer.args };
       return this.next(position, { ...another, call: { tool: call.tool, args }, isEdited: true, editor: answeredBy });
     }
-    if (isExpired(row.request, runtime.clock.now())) return this.refused(position, call, EXPIRED);
+    if (isExpired(row.request, runtime.clock.now())) {
+      return { ...this.refused(position, call, "the time to approve it is over"), isLate: true };
+    }
     return { kind: "asked", request: row.request };
   }
 
@@ -183,7 +183,7 @@ class Calls {
     return row;
   }
 
-  private refused(position: number, call: Call, error: string): Turn {
+  private refused(position: number, call: Call, error: string): Extract<Turn, { kind: "settled" }> {
     return { kind: "settled", result: { id: this.key(position), tool: call.tool, status: "refused", error } };
   }
 

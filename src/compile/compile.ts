@@ -16,7 +16,7 @@ import { actNode } from "./act-node.ts";
 import { channelsOf, snapshotOf, type ChannelValues } from "./channels.ts";
 import type { ChildRunner } from "./child.ts";
 import { InProcessStore } from "./in-process-store.ts";
-import { NodeBody, Route } from "./node-body.ts";
+import { leanWriters, NodeBody, Route } from "./node-body.ts";
 import { openRequests } from "./open-requests.ts";
 import type { Runtime } from "./runtime.ts";
 import { stepNode } from "./step-node.ts";
@@ -85,6 +85,7 @@ export function compileAny(workflow: AnyWorkflow, options: CompileOptions): Work
   builder.addConditionalEdges(ACT, route, pathMap(workflow, Object.keys(workflow.steps)));
   builder.addEdge(START, workflow.initial);
   const plain = builder.compile({ name: workflow.name, description: workflow.goal });
+  for (const node of Object.values(plain.nodes)) leanWriters(node);
   return new WorkflowGraph({ ...plain, config: { recursionLimit: RECURSION_LIMIT }, runtime } as never);
 }
 
@@ -92,7 +93,7 @@ interface DynamicBuilder {
   addNode(name: string, body: NodeBody): void;
   addConditionalEdges(from: string, route: Route, paths: Readonly<Record<string, string>>): void;
   addEdge(from: string, to: string): void;
-  compile(options: object): object;
+  compile(options: object): { readonly nodes: Readonly<Record<string, unknown>> };
 }
 
 /** The edge out of a node: the step that is due, by the record alone. Final steps have no body. */

@@ -7,14 +7,13 @@ import { frozenCopy, isPlainObject, shorten } from "../internal/json.ts";
 import { redact, redactDeep } from "../internal/redact.ts";
 import { NO_USAGE, type Execution, type Observation, type Usage } from "../state/execution.ts";
 import type { Refusal } from "../state/patch.ts";
-import { needsTurns, renderView, type View } from "../view/render.ts";
-import { transcript } from "../view/transcript.ts";
 import { applyDecision, reachedLimit, startChild, type Update } from "../workflow/advance.ts";
 import { fail, FREE, type Decision, type DecisionCost } from "../workflow/record.ts";
 import type { RuntimeStep, Snapshot } from "../workflow/define.ts";
 import { snapshotOf, type ChannelValues } from "./channels.ts";
 import { enter, SPENT, STREAM_REPLIES, type Runtime } from "./runtime.ts";
 import type { Lease } from "./store.ts";
+import { viewOf } from "./view-of.ts";
 
 /**
  * The body of a step: makes one decision and commits it in this superstep. An action (a question, a
@@ -158,14 +157,6 @@ async function askTheModel(
         answer: shorten(answer, 2000),
       }),
   });
-}
-
-async function viewOf(runtime: Runtime, snapshot: Snapshot, observation: Observation | null): Promise<View> {
-  const { workflow, view: options, store } = runtime;
-  let turns = needsTurns(options) ? transcript(await store.events(snapshot.execution.taskId)) : [];
-  // The latest observation stands at the end of the view already.
-  if (turns.at(-1)?.role === "user") turns = turns.slice(0, -1);
-  return renderView({ workflow, snapshot, observation: observation ?? snapshot.execution.observation, turns, options });
 }
 
 /** What answers cost that were refused at this revision in an earlier run, before a call that failed. */

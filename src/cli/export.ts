@@ -31,10 +31,12 @@ export async function exportCommand(taskId: string, folder: string, options: Com
   const key = exportKey();
   const { log } = writeExport(folder, exported, key);
   const { execution } = exported.task;
+  const artifacts = exported.artifacts.length;
   const child = exported.child === null ? {} : { child: exported.child };
-  return print(options, { taskId, folder, entries: log.count, hash: log.hash, signed: key !== undefined, ...child }, [
+  const json = { taskId, folder, entries: log.count, hash: log.hash, artifacts, signed: key !== undefined, ...child };
+  return print(options, json, [
     `Exported ${taskId} to ${folder}: ${execution.workflow} v${execution.version}, ${execution.status} at ${execution.step}`,
-    `  ${entries(log.count)}, ${key === undefined ? `not signed (set ${EXPORT_KEY} to sign)` : "signed"}`,
+    `  ${entries(log.count)}${artifacts > 0 ? `, ${number(artifacts, "artifact")}` : ""}, ${key === undefined ? `not signed (set ${EXPORT_KEY} to sign)` : "signed"}`,
     ...(exported.child === null
       ? []
       : [`  It waits for a task of its own, which it cannot do without: export ${exported.child} too.`]),
@@ -90,7 +92,7 @@ function importedId(taskId: string): string {
 const number = (value: number, of: string) => `${count(value)} ${of}${value === 1 ? "" : "s"}`;
 const entries = (value: number) => `${count(value)} ${value === 1 ? "entry" : "entries"} in the log`;
 
-function told({ taskId, task, log, signature, from, difference, older }: VerifiedExport) {
+function told({ taskId, task, log, artifacts, signature, from, difference, older }: VerifiedExport) {
   const { workflow, version, status, step } = task.execution;
   return {
     taskId,
@@ -100,6 +102,7 @@ function told({ taskId, task, log, signature, from, difference, older }: Verifie
     step,
     entries: log.count,
     hash: log.hash,
+    artifacts: artifacts.length,
     signature,
     from,
     difference,
@@ -107,7 +110,7 @@ function told({ taskId, task, log, signature, from, difference, older }: Verifie
   };
 }
 
-function describe(folder: string, { taskId, task, log, signature }: VerifiedExport): readonly string[] {
+function describe(folder: string, { taskId, task, log, artifacts, signature }: VerifiedExport): readonly string[] {
   const { workflow, version, status, step } = task.execution;
   const trust = {
     "not signed": "not signed: this shows accidents, not a forger who wrote all of it anew",
@@ -117,6 +120,7 @@ function describe(folder: string, { taskId, task, log, signature }: VerifiedExpo
   return [
     `${folder}: task ${taskId || "without an id"}, ${workflow} v${version}, ${status} at ${step}`,
     `  ${entries(log.count)}, the chain is whole and ends in ${log.hash.slice(0, 12)}`,
+    ...(artifacts.length > 0 ? [`  ${number(artifacts.length, "artifact")}, unchanged since the log named them`] : []),
     `  ${trust[signature]}`,
   ];
 }

@@ -5,7 +5,8 @@ import type { OwnerState, Request, RequestRow, Vote } from "../people/requests.t
 import { countVote } from "../people/votes.ts";
 import { executionSchema, type CallResult } from "../state/execution.ts";
 import { stateIn } from "../state/fields.ts";
-import { GRACE_MS, type Holder, type Intent, type IntentState } from "../tools/journal.ts";
+import { GRACE_MS, type Holder, type Intent, type IntentState, type NewArtifact } from "../tools/journal.ts";
+import type { Artifact, ArtifactInfo } from "../workflow/artifact.ts";
 import type { AnyWorkflow } from "../workflow/define.ts";
 import { judge, migratingSaver, workflowOf } from "./releases.ts";
 import type { Lease, LookedAt, ParentPause, TaskEvent, TaskHead, TaskRow, TaskStore } from "./store.ts";
@@ -19,6 +20,7 @@ interface TaskMemory {
   events: TaskEvent[];
   journal: Map<string, { attempt: number; token: number; deadline: number; result: CallResult | null }>;
   pauses: Map<number, ParentPause>;
+  artifacts: Map<string, Artifact>;
 }
 
 /**
@@ -57,6 +59,7 @@ export class InProcessStore implements TaskStore {
         events: [],
         journal: new Map(),
         pauses: new Map(),
+        artifacts: new Map(),
       };
       this.memory.set(taskId, memory);
     }
@@ -178,12 +181,18 @@ export class InProcessStore implements TaskStore {
     return { state: "new" };
   }
 
-  async recordResult(holder: Holder, intent: Intent, result: CallResult): Promise<boolean> {
-    const { journal } = this.of(holder.taskId);
+  async recordResult(
+    holder: Holder,
+    intent: Intent,
+    result: CallResult,
+    artifact: NewArtifact | null = null,
+  ): Promise<boolean> {
+    const { journal, artifacts } = this.of(holder.taskId);
     const key = `${intent.key} ${intent.digest}`;
     const known = journal.get(key);
     if (!known || known.result || known.token !== holder.token) return false;
     journal.set(key, { ...known, result });
+    if (artifact) artifacts.set(artifact.id, { ...artifact, at: this.clock.now() });
     await this.append(holder.taskId, -1, "returned", { key: intent.key, result });
     return true;
   }
@@ -197,6 +206,14 @@ export class InProcessStore implements TaskStore {
     const key = `${intent.key} ${intent.digest}`;
     const known = journal.get(key);
     if (known && known.token === holder.token) journal.set(key, { ...known, deadline: 0 });
+  }
+
+  async artifact(taskId: string, id: string): Promise<Artifact | null> {
+    return this.of(taskId).artifacts.get(id) ?? null;
+  }
+
+  async artifacts(taskId: string): Promise<readonly ArtifactInfo[]> {
+    return [...this.of(taskId).artifacts.values()].map(({ id, tool, bytes, at }) => ({ id, tool, bytes, at }));
   }
 
   async hasAnswers(taskId: string): Promise<boolean> {

@@ -2,6 +2,7 @@ import type { BaseCheckpointSaver } from "@langchain/langgraph-checkpoint";
 import type { Execution } from "../state/execution.ts";
 import type { Request, RequestStore } from "../people/requests.ts";
 import type { Journal } from "../tools/journal.ts";
+import type { Artifact, ArtifactInfo } from "../workflow/artifact.ts";
 import type { AnyWorkflow } from "../workflow/define.ts";
 
 /** The latest checkpoint of a task. */
@@ -98,6 +99,10 @@ export interface TaskStore extends RequestStore, Journal {
   events(taskId: string, latest?: number): Promise<readonly TaskEvent[]>;
   /** The first entry of a kind. */
   firstEvent(taskId: string, kind: string): Promise<TaskEvent | null>;
+  /** A large result of the task, kept whole; null where it has none with this id. */
+  artifact(taskId: string, id: string): Promise<Artifact | null>;
+  /** What was set aside, oldest first. */
+  artifacts(taskId: string): Promise<readonly ArtifactInfo[]>;
   /** The latest changed task first. */
   tasks(): Promise<readonly TaskRow[]>;
   /** Removes a task and everything that belongs to it. */

@@ -1,6 +1,7 @@
 import { WorkflowError } from "../errors.ts";
 import type { CallResult } from "../state/execution.ts";
-import { GRACE_MS, type Holder, type Intent, type IntentState } from "../tools/journal.ts";
+import { GRACE_MS, type Holder, type Intent, type IntentState, type NewArtifact } from "../tools/journal.ts";
+import { logged, putArtifact } from "./artifacts.ts";
 import { appendEvent } from "./events.ts";
 import { checkLease } from "./leases.ts";
 import { isAlive, thisProcess } from "./owner.ts";
@@ -83,7 +84,7 @@ export async function recordResult(
   sql: Sql,
   holder: Holder,
   intent: Intent,
-  result: CallResult,
+  { result, artifact }: { readonly result: CallResult; readonly artifact: NewArtifact | null },
   now: number,
 ): Promise<boolean> {
   const { taskId, token } = holder;
@@ -97,7 +98,10 @@ export async function recordResult(
     token,
   );
   if (changed === 0) return false;
-  await appendEvent(sql, taskId, { revision: -1, kind: "returned", at: now, data: { key, digest, result } });
+  if (artifact) await putArtifact(sql, taskId, { ...artifact, at: now });
+  // The log's chain so covers what is kept outside of the log.
+  const data = artifact ? { key, digest, result, artifact: logged(artifact) } : { key, digest, result };
+  await appendEvent(sql, taskId, { revision: -1, kind: "returned", at: now, data });
   return true;
 }
 

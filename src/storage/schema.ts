@@ -1,7 +1,7 @@
 import { WorkflowError } from "../errors.ts";
 
 /** Raised when a table changes; a database with a higher number was written by a newer version. */
-const SCHEMA_VERSION = 2;
+const SCHEMA_VERSION = 3;
 
 /**
  * The tables, in SQLite's words; PostgreSQL's connection renames two types and leaves out how rows are laid out. `checkpoints` and `writes`
@@ -37,6 +37,10 @@ const TABLES: readonly string[] = [
     task_id text not null, key text not null, digest text not null, decision integer not null, tool text not null,
     attempt integer not null, token integer not null, host text not null, pid integer not null,
     started bigint not null, deadline bigint not null, result text, primary key (task_id, key, digest)) without rowid`,
+  // The text in UTF-8, since PostgreSQL's texts hold no NUL; last, so that a list of artifacts does not read it.
+  `create table if not exists statecard_artifacts (
+    task_id text not null, id text not null, tool text not null, kind text not null, bytes integer not null,
+    at bigint not null, content blob not null, primary key (task_id, id))`,
   `create table if not exists statecard_tokens (name text primary key, hash text not null, created_at bigint not null)`,
   `create table if not exists statecard_parent_pauses (
     task_id text not null, ordinal integer not null, requests text not null, used integer not null,
@@ -53,12 +57,13 @@ export const TASK_TABLES: readonly (readonly [table: string, column: string])[] 
   ["statecard_requests", "task_id"],
   ["statecard_votes", "task_id"],
   ["statecard_journal", "task_id"],
+  ["statecard_artifacts", "task_id"],
   ["statecard_parent_pauses", "task_id"],
 ];
 
 /**
  * What older formats need before the tables above fit, by the format that they lead to. New tables are
- * made by their `if not exists`.
+ * made by their `if not exists`: format 3 has one more, `statecard_artifacts`.
  */
 const UPGRADES: Readonly<Record<number, readonly string[]>> = {
   2: [`alter table statecard_heads add column schema text`],

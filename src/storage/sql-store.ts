@@ -3,9 +3,11 @@ import type { Clock } from "../internal/clock.ts";
 import { faultPoint } from "../internal/fault-point.ts";
 import type { OwnerState, Request, RequestRow, Vote } from "../people/requests.ts";
 import type { CallResult, Execution } from "../state/execution.ts";
-import type { Holder, Intent, IntentState } from "../tools/journal.ts";
+import type { Holder, Intent, IntentState, NewArtifact } from "../tools/journal.ts";
+import type { Artifact, ArtifactInfo } from "../workflow/artifact.ts";
 import type { AnyWorkflow } from "../workflow/define.ts";
 import { taskIn } from "../workflow/replay.ts";
+import { readArtifact, readArtifactInfos } from "./artifacts.ts";
 import { appendEvent, readEvents, readFirstEvent } from "./events.ts";
 import { readHead } from "./checkpoints.ts";
 import { readTask, type TaskWithLog } from "./export/read-task.ts";
@@ -142,8 +144,14 @@ export class SqlStore implements TaskStore {
     return this.sql.transaction((sql) => intend(sql, holder, checkpointId, intent, this.clock.now()), holder.taskId);
   }
 
-  recordResult(holder: Holder, intent: Intent, result: CallResult): Promise<boolean> {
-    return this.sql.transaction((sql) => recordResult(sql, holder, intent, result, this.clock.now()), holder.taskId);
+  recordResult(
+    holder: Holder,
+    intent: Intent,
+    result: CallResult,
+    artifact: NewArtifact | null = null,
+  ): Promise<boolean> {
+    const what = { result, artifact };
+    return this.sql.transaction((sql) => recordResult(sql, holder, intent, what, this.clock.now()), holder.taskId);
   }
 
   resultOf(taskId: string, intent: Pick<Intent, "key" | "digest">): Promise<CallResult | null> {
@@ -152,6 +160,14 @@ export class SqlStore implements TaskStore {
 
   letGo(holder: Holder, intent: Intent): Promise<void> {
     return letGo(this.sql, holder, intent);
+  }
+
+  artifact(taskId: string, id: string): Promise<Artifact | null> {
+    return readArtifact(this.sql, taskId, id);
+  }
+
+  artifacts(taskId: string): Promise<readonly ArtifactInfo[]> {
+    return readArtifactInfos(this.sql, taskId);
   }
 
   append(taskId: string, revision: number, kind: string, data: Readonly<Record<string, unknown>>): Promise<void> {

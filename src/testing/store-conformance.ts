@@ -3,6 +3,7 @@ import { randomUUID } from "node:crypto";
 import type { TaskStore } from "../compile/store.ts";
 import { isWorkflowError, type ErrorCode } from "../errors.ts";
 import { requestDigest, type OwnerState, type Request, type Vote } from "../people/requests.ts";
+import { artifactChecks } from "./artifact-conformance.ts";
 import { callChecks } from "./call-conformance.ts";
 import { StoredTask } from "./stored-task.ts";
 
@@ -25,7 +26,7 @@ export interface StoreCheck {
  * for (const check of storeChecks()) test(check.name, () => check.run(async () => sqliteStore(":memory:")));
  */
 export function storeChecks(): readonly StoreCheck[] {
-  return [...leases, ...answers, ...callChecks(check), ...logs, ...tasks, ...guards];
+  return [...leases, ...answers, ...callChecks(check), ...artifactChecks(check), ...logs, ...tasks, ...guards];
 }
 
 function check(name: string, body: (store: TaskStore, taskId: string) => Promise<void>): StoreCheck {

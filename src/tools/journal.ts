@@ -1,4 +1,5 @@
 import type { CallResult } from "../state/execution.ts";
+import type { Artifact } from "../workflow/artifact.ts";
 
 /** How long after its time limit a call's result may still be written down, in milliseconds. */
 export const GRACE_MS = 5000;
@@ -8,6 +9,9 @@ export interface Holder {
   readonly taskId: string;
   readonly token: number;
 }
+
+/** A large value as it is to be stored; the store adds the time. */
+export type NewArtifact = Omit<Artifact, "at">;
 
 /** A call that is about to run. */
 export interface Intent {
@@ -49,9 +53,10 @@ export interface Journal {
    * Writes a call's result down. It needs no lease: the intent, written under the holder's token, is its
    * own ticket, until its deadline has passed or another attempt took its place.
    *
+   * @param artifact the result's whole value, where it was set aside: stored with the result or not at all.
    * @returns false where the result came too late and was not taken.
    */
-  recordResult(holder: Holder, intent: Intent, result: CallResult): Promise<boolean>;
+  recordResult(holder: Holder, intent: Intent, result: CallResult, artifact?: NewArtifact | null): Promise<boolean>;
   /** The result of a call, where it has one. */
   resultOf(taskId: string, intent: Pick<Intent, "key" | "digest">): Promise<CallResult | null>;
   /** Says that an attempt has ended without a result, so that nobody waits for it until its deadline. */

@@ -12,6 +12,7 @@ import {
 } from "node:fs";
 import { join, resolve } from "node:path";
 import { WorkflowError } from "../../errors.ts";
+import { artifactFile, isArtifactFile } from "./artifact-files.ts";
 import { headOf, logLines, parseStateFile, stateFile, type StateFile } from "./format.ts";
 import type { TaskWithLog } from "./read-task.ts";
 
@@ -27,7 +28,7 @@ const ARTIFACTS = "artifacts";
  * @throws USAGE where the folder holds something else or cannot be made.
  */
 export function writeExport(folder: string, exported: TaskWithLog, key: string | undefined): StateFile {
-  const { taskId, task, child, events } = exported;
+  const { taskId, task, child, events, artifacts } = exported;
   // Where the folder is a link, what it points to is meant.
   const place = existsSync(folder) ? realpathSync(folder) : resolve(folder);
   const replaces = isInTheWay(folder, place, taskId);
@@ -38,6 +39,7 @@ export function writeExport(folder: string, exported: TaskWithLog, key: string |
   try {
     mkdirSync(fresh);
     mkdirSync(join(fresh, ARTIFACTS));
+    for (const artifact of artifacts) writeFileSync(join(fresh, ARTIFACTS, artifactFile(artifact)), artifact.text);
     writeFileSync(join(fresh, LOG), lines.map((line) => `${line}\n`).join(""));
     writeFileSync(join(fresh, STATE), `${JSON.stringify(file, null, 2)}\n`);
     const old = `${place}.old-${suffix}`;
@@ -65,10 +67,19 @@ function isInTheWay(folder: string, place: string, taskId: string): boolean {
   if (names.length === 0) return false;
   const others = names.filter((name) => ![STATE, LOG, ARTIFACTS].includes(name));
   if (others.length > 0) throw refuse(`is not empty and no export: it has ${others[0]}`);
+  const foreign = names.includes(ARTIFACTS) ? foreignArtifact(join(place, ARTIFACTS)) : null;
+  if (foreign !== null) throw refuse(`is not empty and no export: it has ${foreign}`);
   const parsed = names.includes(STATE) ? parseStateFile(readFileSync(join(place, STATE), "utf8")) : null;
   if (!parsed?.ok) throw refuse("is not empty, and whether it is an export of this task cannot be told");
   if (parsed.file.taskId !== taskId) throw refuse(`holds an export of another task, ${parsed.file.taskId}`);
   return true;
+}
+
+/** What no export can have written where artifacts are. */
+function foreignArtifact(folder: string): string | null {
+  if (!statSync(folder).isDirectory()) return `a file ${ARTIFACTS}`;
+  const name = readdirSync(folder).find((one) => !isArtifactFile(one));
+  return name === undefined ? null : `${ARTIFACTS}/${name}`;
 }
 
 /** The files of an export as they are. */
@@ -77,6 +88,8 @@ export interface ExportFolder {
   readonly log: string;
   /** Null where `state.json` is missing. */
   readonly state: string | null;
+  /** Reads a file of `artifacts/`; null where it is missing. */
+  readonly artifact: (name: string) => Uint8Array | null;
 }
 
 /**
@@ -89,17 +102,20 @@ export function readExport(folder: string): ExportFolder {
     new WorkflowError("INVALID_EXPORT", `${folder} is no export: ${why}`, { cause, details: { folder } });
   if (!existsSync(folder)) throw invalid("there is no such folder; name the one that statecard export wrote");
   if (!statSync(folder).isDirectory()) throw invalid("it is a file; name the folder that statecard export wrote");
-  const read = (name: string): string | null => {
+  const read = <T>(name: string, as: (bytes: Uint8Array) => T): T | null => {
     try {
-      return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(readFileSync(join(folder, name)));
+      return as(readFileSync(join(folder, name)));
     } catch (error) {
       if (error instanceof Error && "code" in error && error.code === "ENOENT") return null;
       throw invalid(`its ${name} cannot be read: ${error instanceof Error ? error.message : String(error)}`, error);
     }
   };
-  const log = read(LOG);
+  const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+  const readText = (name: string) => read(name, (bytes) => decoder.decode(bytes));
+  const log = readText(LOG);
   if (log === null) throw invalid(`it has no ${LOG}`);
-  return { folder, log, state: readState(read) };
+  const artifact = (name: string) => read(join(ARTIFACTS, name), (bytes) => bytes);
+  return { folder, log, state: readState(readText), artifact };
 }
 
 /** A `state.json` that is no text is as good as none: the log can make up for it. */

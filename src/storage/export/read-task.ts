@@ -5,7 +5,9 @@ import type { TaskEvent } from "../../compile/store.ts";
 import { isPlainObject } from "../../internal/json.ts";
 import type { Request } from "../../people/requests.ts";
 import type { CallResult, Execution } from "../../state/execution.ts";
+import type { Artifact } from "../../workflow/artifact.ts";
 import { taskIn } from "../../workflow/replay.ts";
+import { readArtifacts } from "../artifacts.ts";
 import { readCheckpoint, readHead } from "../checkpoints.ts";
 import { readEvents } from "../events.ts";
 import { readAnswer } from "../requests.ts";
@@ -20,6 +22,7 @@ export interface TaskWithLog {
   readonly task: ExportedTask;
   readonly child: string | null;
   readonly events: readonly TaskEvent[];
+  readonly artifacts: readonly Artifact[];
 }
 
 /**
@@ -47,6 +50,7 @@ export async function readTask(sql: Sql, serde: SerializerProtocol, taskId: stri
     task,
     child: await childOf(sql, taskId, execution, head.forks),
     events: await readEvents(sql, taskId),
+    artifacts: await readArtifacts(sql, taskId),
   };
 }
 

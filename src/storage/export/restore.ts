@@ -5,6 +5,7 @@ import { emptyState, stateIn } from "../../state/fields.ts";
 import type { AnyWorkflow } from "../../workflow/define.ts";
 import { dueNode, END_OF_TASK } from "../../workflow/next-step.ts";
 import { schemaDigest } from "../../workflow/schema-digest.ts";
+import { putArtifact } from "../artifacts.ts";
 import { appendEvent } from "../events.ts";
 import { checkLegal } from "../legal.ts";
 import { thisProcess } from "../owner.ts";
@@ -18,7 +19,7 @@ const CHECKPOINT_FORMAT = 4;
 
 /**
  * Writes an exported task into the database, within one transaction: a checkpoint from which LangGraph
- * goes on, the log, requests with answers and votes, and the journal.
+ * goes on, the log, requests with answers and votes, the journal, and artifacts.
  *
  * @param taskId the task's id here.
  * @throws TASK_EXISTS, WRONG_WORKFLOW, ILLEGAL_STATE, INVALID_EXPORT where its child task is missing.
@@ -60,6 +61,7 @@ export async function restoreTask(
   await putLog(sql, taskId, exported);
   await putRequests(sql, taskId, task);
   await putJournal(sql, taskId, task);
+  for (const artifact of exported.artifacts) await putArtifact(sql, taskId, artifact);
   // The task's id may differ from here on, and older entries may tell too little: it starts a new count.
   const snapshot = { execution, state, message };
   const data = { from: exported.taskId, hash: log.hash, count: log.count, by: from, snapshot };

@@ -1,6 +1,8 @@
 import type { TaskEvent } from "../../compile/store.ts";
 import { isWorkflowError, WorkflowError } from "../../errors.ts";
 import { isPlainObject, jsonEqual, shorten } from "../../internal/json.ts";
+import type { Artifact } from "../../workflow/artifact.ts";
+import { checkArtifacts } from "./artifact-files.ts";
 import { readLog, unsigned, type CheckedLog, type Signature } from "./chain.ts";
 import type { ExportFolder } from "./folder.ts";
 import { headOf, isMacOf, parseStateFile, stateBody, type ExportedTask, type StateFile } from "./format.ts";
@@ -14,6 +16,7 @@ export interface VerifiedExport {
   readonly from: "state.json" | "events.log";
   readonly child: string | null;
   readonly events: readonly TaskEvent[];
+  readonly artifacts: readonly Artifact[];
   readonly log: StateFile["log"];
   readonly signature: Signature;
   /** Why `state.json` cannot be used, or where it differs from the log; null where all is well. */
@@ -23,13 +26,13 @@ export interface VerifiedExport {
 }
 
 /**
- * Checks an export: the chain, the macs, the end of the log, and whether the log leads to what
- * `state.json` says. Needs no database and no workflow. Pure.
+ * Checks an export: the chain, the macs, the end of the log, the artifacts, and whether the log leads to
+ * what `state.json` says. Needs no database and no workflow. Pure.
  *
  * @param key checks the macs, and demands that there are some.
- * @throws INVALID_EXPORT where the log was changed or cut off, and where nothing tells what the task is.
+ * @throws INVALID_EXPORT where the log was changed or cut off, an artifact is not what the log names, and where nothing tells what the task is.
  */
-export function verifyExport({ log, state }: ExportFolder, key: string | undefined): VerifiedExport {
+export function verifyExport({ log, state, artifact }: ExportFolder, key: string | undefined): VerifiedExport {
   const parsed = state === null ? null : parseStateFile(state);
   const file = parsed?.ok ? parsed.file : null;
   const checked = readLog(log, file?.log ?? null, key);
@@ -39,7 +42,8 @@ export function verifyExport({ log, state }: ExportFolder, key: string | undefin
     parsed === null ? "state.json is missing" : parsed.ok ? null : `state.json is broken: ${parsed.reason}`;
   const { rebuilt, fault } = rebuildChecked(checked.events);
   const { signature, events } = checked;
-  const common = { events, log: headOf(checked.lines), signature, older: rebuilt.older };
+  const artifacts = checkArtifacts(events, artifact);
+  const common = { events, artifacts, log: headOf(checked.lines), signature, older: rebuilt.older };
   const difference = broken ?? fault ?? (file && differenceOf(file, rebuilt));
   if (file && difference === null) {
     const { taskId, child, execution, message, forks, requests, journal } = file;

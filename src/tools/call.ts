@@ -1,21 +1,21 @@
 import { inspect } from "node:util";
-import { jsonCopy, notJson, shorten } from "../internal/json.ts";
-import { redact, redactDeep } from "../internal/redact.ts";
+import { jsonCopy, notJson } from "../internal/json.ts";
+import { redactDeep } from "../internal/redact.ts";
 import type { Call, CallResult } from "../state/execution.ts";
 import type { AnyTool, Reconciled, ToolContext } from "../workflow/tool.ts";
+import { MAX_TIMER_MS, retryDelay, sleep } from "./retry.ts";
+import { clean, explainError } from "./tool-error.ts";
 
 /** The largest result of a call that is kept, in bytes of JSON. */
 const MAX_RESULT_BYTES = 65_536;
-const MAX_ERROR_CHARACTERS = 2000;
-/** What a timer can wait at most; above it fires at once. */
-const MAX_TIMER_MS = 2_147_483_647;
 
 export type CallContext = Omit<ToolContext, "signal">;
 
 /**
- * Runs a tool's body once, under its time limit. Whatever the body does after the limit is ignored. It
- * never throws: an exception is a result that the model can act on. A body that returns at once costs no
- * timer; one that never gives way cannot be interrupted by anything.
+ * Runs a tool's body under its time limit, again after an error that its rule of retries accepts. All
+ * tries and the waits between them share the one limit. Whatever a body does after the limit is ignored.
+ * It never throws: an exception is a result that the model can act on. A body that returns at once costs
+ * no timer; one that never gives way cannot be interrupted by anything.
  *
  * @param aborted fires when the run is cancelled.
  */
@@ -26,23 +26,46 @@ export async function runCall(
   context: CallContext,
   aborted: AbortSignal | undefined,
 ): Promise<CallResult> {
+  const endsAt = performance.now() + tool.timeoutMs;
+  for (let tries = 1; ; tries++) {
+    const { result, error } = await runOnce(id, call, tool, context, { aborted, endsAt });
+    const told = tries > 1 ? { ...result, tries } : result;
+    if (result.status !== "error") return told;
+    const delayMs = retryDelay(tool.retry, tries, error);
+    // A wait that leaves no time for the body would only hide the error behind a timeout.
+    if (delayMs === null || performance.now() + delayMs >= endsAt) return told;
+    await sleep(delayMs, aborted);
+    if (aborted?.aborted) return told;
+  }
+}
+
+/** One start of a body: how it ended, and what it threw. */
+async function runOnce(
+  id: string,
+  call: Call,
+  tool: AnyTool,
+  context: CallContext,
+  { aborted, endsAt }: { aborted: AbortSignal | undefined; endsAt: number },
+): Promise<{ result: CallResult; error?: unknown }> {
   const running = new RunningCall(context, aborted);
   let value: unknown;
   try {
     // A copy: what a body does to its arguments must not reach the record.
     const returned = tool.run(jsonCopy(call.args) as never, running);
     // Query builders and promises of other kinds only begin when somebody waits for them.
-    value = isThenable(returned) ? await inTime(Promise.resolve(returned), tool.timeoutMs) : returned;
+    value = isThenable(returned) ? await inTime(Promise.resolve(returned), endsAt - performance.now()) : returned;
   } catch (error) {
-    if (error !== TIMEOUT) return { id, tool: call.tool, status: "error", error: told(error) };
+    if (error !== TIMEOUT) {
+      return { result: { id, tool: call.tool, status: "error", ...explainError(error) }, error };
+    }
     running.abort();
     const said = `${call.tool} did not end within ${tool.timeoutMs} ms; it may have happened or not`;
-    return { id, tool: call.tool, status: "timeout", error: said };
+    return { result: { id, tool: call.tool, status: "timeout", error: said, errorType: "TIMEOUT" } };
   } finally {
     running.end();
   }
   // The body has ended well: whatever its result looks like, that is no error of the call.
-  return okResult(id, call, value);
+  return { result: okResult(id, call, value) };
 }
 
 function isThenable(value: unknown): value is PromiseLike<unknown> {
@@ -52,7 +75,7 @@ function isThenable(value: unknown): value is PromiseLike<unknown> {
 const TIMEOUT = Symbol("timeout");
 
 /** @throws TIMEOUT. */
-async function inTime(work: Promise<unknown>, timeoutMs: number): Promise<unknown> {
+async function inTime<T>(work: Promise<T>, timeoutMs: number): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const limit = new Promise<never>((_resolve, reject) => {
     // oxlint-disable-next-line prefer-promise-reject-errors -- caught two lines up, and no error of the tool
@@ -72,6 +95,8 @@ class RunningCall implements ToolContext {
   readonly idempotencyKey: string;
   readonly clients: ToolContext["clients"];
   readonly clock: ToolContext["clock"];
+  readonly artifacts: ToolContext["artifacts"];
+  readonly state: ToolContext["state"];
   declare readonly signal: AbortSignal;
   private readonly aborted: AbortSignal | undefined;
   private readonly cancel = () => this.abort();
@@ -84,6 +109,8 @@ class RunningCall implements ToolContext {
     this.idempotencyKey = context.idempotencyKey;
     this.clients = context.clients;
     this.clock = context.clock;
+    this.artifacts = context.artifacts;
+    this.state = context.state;
     this.aborted = aborted;
     // Own and enumerable, so that a copy of the context has it too.
     Object.defineProperty(this, "signal", { get: () => this.makeSignal(), enumerable: true });
@@ -108,22 +135,22 @@ class RunningCall implements ToolContext {
   }
 }
 
-/** Asks a tool whether a call that left no result has happened; null where it cannot tell. */
+/** Asks a tool whether a call that left no result has happened; null where it cannot tell, or not in time. */
 export async function reconcileCall(
   id: string,
   call: Call,
   tool: AnyTool,
   context: CallContext,
 ): Promise<CallResult | "did not happen" | null> {
+  const running = new RunningCall(context, undefined);
   let found: Reconciled = null;
   try {
-    found =
-      (await tool.reconcile?.(jsonCopy(call.args) as never, {
-        ...context,
-        signal: AbortSignal.timeout(tool.timeoutMs),
-      })) ?? null;
+    const asked = Promise.resolve(tool.reconcile?.(jsonCopy(call.args) as never, running));
+    found = (await inTime(asked, tool.timeoutMs)) ?? null;
   } catch {
     return null;
+  } finally {
+    running.abort();
   }
   if (!found) return null;
   return found.happened ? okResult(id, call, found.value) : "did not happen";
@@ -136,32 +163,16 @@ function okResult(id: string, call: Call, value: unknown): CallResult {
   try {
     const problem = notJson(plain);
     // Dates and the like have a form of their own in JSON; the model may read what there is.
-    if (problem)
-      return { ...ok, value: cut(asText(plain), MAX_ERROR_CHARACTERS), error: `its result is no JSON: ${problem}` };
+    if (problem) return { ...ok, value: clean(asText(plain)), error: `its result is no JSON: ${problem}` };
     text = JSON.stringify(plain);
   } catch (error) {
-    return { ...ok, value: null, error: `its result cannot be stored: ${told(error)}` };
+    return { ...ok, value: null, error: `its result cannot be stored: ${explainError(error).error}` };
   }
   if (Buffer.byteLength(text) > MAX_RESULT_BYTES)
-    return { ...ok, value: cut(JSON.stringify(redactDeep(plain)), MAX_RESULT_BYTES / 4) };
+    return { ...ok, value: clean(JSON.stringify(redactDeep(plain)), MAX_RESULT_BYTES / 4) };
   return { ...ok, value: JSON.parse(text) as unknown };
 }
 
 function asText(value: unknown): string {
   return typeof value === "object" ? inspect(redactDeep(value), { depth: 6, breakLength: Infinity }) : String(value);
-}
-
-/** What is cut has to be clean before: half a secret is not recognised any more. */
-function cut(text: string, length: number): string {
-  return shorten(redact(text), length);
-}
-
-function told(error: unknown): string {
-  let text: string;
-  try {
-    text = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
-  } catch {
-    text = inspect(error, { depth: 1 });
-  }
-  return cut(text, MAX_ERROR_CHARACTERS);
 }

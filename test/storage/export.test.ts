@@ -59,13 +59,14 @@ async function move(from: SqlStore, workflow: AnyWorkflow, change: (at: string) 
 async function told(store: SqlStore, taskId = "t"): Promise<object> {
   const { task, events } = await store.exportTask(taskId);
   const { execution, ...rest } = task;
-  const { usage: _usage, last: _last, ...record } = execution;
+  const { usage: _usage, last: _last, observation, ...record } = execution;
+  const { at: _seenAt, ...seen } = { at: null, ...observation };
   const kinds = events.filter(({ kind }) => kind !== "imported").map(({ kind }) => kind);
   const requests = rest.requests.map(({ answeredAt: _at, votes, ...request }) => ({
     ...request,
     votes: votes.map(({ at: _votedAt, ...vote }) => vote),
   }));
-  return { ...rest, requests, record, kinds };
+  return { ...rest, requests, record, seen, kinds };
 }
 
 const asAny = (workflow: unknown) => workflow as AnyWorkflow;

@@ -46,7 +46,10 @@ export { moves, nextStep, openMoves } from "./workflow/next-step.ts";
 export type { Move } from "./workflow/next-step.ts";
 export type { Snapshot } from "./workflow/define.ts";
 export { renderView, viewTokens } from "./view/render.ts";
-export type { Policy, Section, View, ViewOptions } from "./view/render.ts";
+export type { Section, View } from "./view/render.ts";
+export { CACHE_RULES } from "./view/cache-rules.ts";
+export type { CacheRule, ProviderName } from "./view/cache-rules.ts";
+export type { Policy, ViewOptions } from "./view/options.ts";
 
 // Errors
 export { isWorkflowError, WorkflowError } from "./errors.ts";

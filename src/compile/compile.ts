@@ -8,7 +8,7 @@ import { declareSecrets } from "../internal/redact.ts";
 import { isExpired } from "../people/expiry.ts";
 import { NAMED_REPLIES } from "../people/replies.ts";
 import type { Fields } from "../state/fields.ts";
-import { DEFAULT_VIEW, POLICIES, type ViewOptions } from "../view/render.ts";
+import { viewOptions, type ViewOptions } from "../view/options.ts";
 import { anyWorkflow, type AnyWorkflow, type Workflow } from "../workflow/define.ts";
 import { ACT, dueNode, END_OF_TASK } from "../workflow/next-step.ts";
 import { targets } from "../workflow/next-step.ts";
@@ -114,16 +114,7 @@ function runtimeOf(workflow: AnyWorkflow, options: CompileOptions): Runtime {
       "pass a store or a checkpointer, not both: a store brings its own checkpointer",
     );
   }
-  const view: ViewOptions = { ...DEFAULT_VIEW, ...options.view };
-  if (!POLICIES.includes(view.policy)) {
-    throw new WorkflowError(
-      "INVALID_OPTIONS",
-      `unknown view policy "${view.policy}"; there are: ${POLICIES.join(", ")}`,
-    );
-  }
-  if (!Number.isInteger(view.rawMessages) || view.rawMessages < 0) {
-    throw new WorkflowError("INVALID_OPTIONS", "view.rawMessages must be a whole number from 0");
-  }
+  const view = viewOptions(options.view);
   declareSecrets(options.secrets ?? []);
   const clock = options.clock ?? systemClock;
   const store = options.store ?? new InProcessStore(options.checkpointer ?? new MemorySaver(), clock);

@@ -3,7 +3,7 @@ import type { LangGraphRunnableConfig } from "@langchain/langgraph";
 import type { OutputMode } from "../decision/providers.ts";
 import { WorkflowError } from "../errors.ts";
 import type { Clock } from "../internal/clock.ts";
-import type { ViewOptions } from "../view/render.ts";
+import type { ViewOptions } from "../view/options.ts";
 import type { AnyWorkflow } from "../workflow/define.ts";
 import { dueNode } from "../workflow/next-step.ts";
 import { LEASE_TOKEN, type Lease, type TaskStore } from "./store.ts";

@@ -1,11 +1,12 @@
 import { emptyState, pickState } from "../state/fields.ts";
 import { newExecution, NO_USAGE, type Execution, type Observation } from "../state/execution.ts";
-import { POLICIES, renderView, viewTokens, type Policy, type View, type ViewOptions } from "../view/render.ts";
+import { DEFAULT_VIEW, POLICIES, type Policy, type ViewOptions } from "../view/options.ts";
+import { renderView, viewTokens, type View } from "../view/render.ts";
 import { transcript } from "../view/transcript.ts";
 import { settle } from "../workflow/advance.ts";
 import type { AnyWorkflow, Snapshot } from "../workflow/define.ts";
-import { jsonEqual } from "../internal/json.ts";
 import type { TaskEvent, TaskStore } from "./store.ts";
+import { standingIn } from "./view-of.ts";
 
 /** What one model decision was shown, in tokens (o200k), beside what the whole conversation would have been. */
 export interface TurnTokens {
@@ -39,10 +40,18 @@ export async function turnTokens(
     const said = (event.data.observation as Observation | null) ?? before.execution.observation;
     const tokensUnder = (view: ViewOptions) =>
       viewTokens(viewUnder(view, workflow, before, said, events.slice(0, index)));
-    const wholeConversation = tokensUnder({ policy: "history", rawMessages: 0 });
+    const wholeConversation = tokensUnder(WHOLE_CONVERSATION);
     return [{ step: before.execution.step, revision: event.revision, seen: tokensUnder(options), wholeConversation }];
   });
 }
+
+/** As an agent sees it that never leaves anything out. */
+const WHOLE_CONVERSATION: ViewOptions = {
+  policy: "history",
+  rawMessages: 0,
+  maxTokens: Infinity,
+  maxResultTokens: Infinity,
+};
 
 async function snapshotsByRevision(
   store: TaskStore,
@@ -67,11 +76,8 @@ function viewUnder(
   said: Observation | null,
   events: readonly TaskEvent[],
 ): View {
-  let turns = transcript(events);
-  const last = turns.at(-1);
-  // The observation ends the prompt already; it must not stand in the conversation as well.
-  if (last?.role === "user" && said && "text" in said && jsonEqual(last.text, said.text)) turns = turns.slice(0, -1);
-  return renderView({ workflow, snapshot, observation: said, turns, options });
+  const standing = standingIn(events);
+  return renderView({ workflow, snapshot, observation: said, turns: transcript(events), options, standing });
 }
 
 /** The prompt that the next decision would get, by policy. */
@@ -99,7 +105,7 @@ export async function previews(
   const said = message === null ? snapshot.execution.observation : observe(snapshot, message);
   const next = answered(workflow, snapshot, said);
   return POLICIES.map((policy) => {
-    const view = viewUnder({ policy, rawMessages: 0 }, workflow, next, said, events);
+    const view = viewUnder({ ...DEFAULT_VIEW, policy }, workflow, next, said, events);
     return { policy, view, tokens: viewTokens(view) };
   });
 }

@@ -1,5 +1,5 @@
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
-import { AIMessage, HumanMessage, SystemMessage, type BaseMessage } from "@langchain/core/messages";
+import { AIMessage, HumanMessage } from "@langchain/core/messages";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import { isWorkflowError } from "../errors.ts";
 import type { Clock } from "../internal/clock.ts";
@@ -8,12 +8,12 @@ import { redactDeep } from "../internal/redact.ts";
 import { addUsage, NO_USAGE, type Measures, type Usage } from "../state/execution.ts";
 import type { Refusal } from "../state/patch.ts";
 import { block, escapeTags } from "../view/text.ts";
-import { viewBytes, type View, type ViewMessage } from "../view/render.ts";
+import { viewBytes, type View } from "../view/render.ts";
 import { admitDecision } from "../workflow/advance.ts";
 import type { Decision, DecisionCost } from "../workflow/record.ts";
 import type { AnyWorkflow, Snapshot } from "../workflow/define.ts";
 import { askModel, type ChatAnswer } from "./chat.ts";
-import { outputMode, redactFor, type OutputMode } from "./providers.ts";
+import { outputMode, redactFor, toMessage, type OutputMode } from "./providers.ts";
 import { parseDecision } from "./parse.ts";
 import { decisionSchema } from "./schema.ts";
 
@@ -52,7 +52,7 @@ export async function decide(request: DecideRequest): Promise<Decided> {
   const { workflow, snapshot, model } = request;
   const { schema, strict } = decisionSchema(workflow, snapshot.execution.step, snapshot.state);
   const mode = request.mode ?? outputMode(model);
-  const messages = request.view.messages.map(toMessage);
+  const messages = request.view.messages.map((message) => toMessage(message, model));
   if (mode === "json") messages.push(new HumanMessage(`JSON schema of the answer: ${JSON.stringify(schema)}`));
   let usage = request.spent ?? NO_USAGE;
   let latencyMs = 0;
@@ -110,9 +110,4 @@ function readAnswer(
 function correction(refusal: Refusal): string {
   const reason = block("refused", [`${refusal.code}: ${escapeTags(refusal.reason)}`]);
   return `${reason}\nNothing was changed. Answer again.`;
-}
-
-function toMessage(message: ViewMessage): BaseMessage {
-  if (message.role === "system") return new SystemMessage(message.content);
-  return message.role === "user" ? new HumanMessage(message.content) : new AIMessage(message.content);
 }

@@ -17,20 +17,46 @@ test("a transcript is what was said: opening message, decisions as they were wri
       { kind: "decision", data: { decision: { next: "done" } } },
     ]),
   ).toEqual([
-    { role: "user", text: "the network is down" },
-    { role: "assistant", text: JSON.stringify(decision) },
-    { role: "user", text: "P1" },
-    { role: "assistant", text: '{"next":"done"}' },
+    { role: "user", text: "the network is down", observation: { kind: "message", text: "the network is down" } },
+    { role: "assistant", text: JSON.stringify(decision), decision },
+    { role: "user", text: "P1", observation: { kind: "answer", question: "How urgent?", text: "P1" } },
+    { role: "assistant", text: '{"next":"done"}', decision: { next: "done" } },
   ]);
 });
 
-test("what has no text is left out: a start without a message, a child's end, no events", () => {
+test("a message that its decision carries too stands once, as the decision has it", () => {
+  const opening = { kind: "message", text: "hello", at: 5 };
+  const turns = transcript([
+    { kind: "started", data: { input: { message: "hello" } }, sequence: 1 },
+    { kind: "decision", data: { decision: { next: "a" }, observation: opening, to: "a" }, sequence: 2 },
+    { kind: "decision", data: { decision: { next: "b" }, to: "b" }, sequence: 3 },
+  ]);
+  expect(turns.map(({ role, sequence, to }) => [role, sequence, to])).toEqual([
+    ["user", 1, undefined],
+    ["assistant", 2, "a"],
+    ["assistant", 3, "b"],
+  ]);
+  expect(turns[0]?.observation).toEqual(opening);
+});
+
+test("what a fork left behind is not part of it", () => {
+  const decided = (step: string) => ({ decision: { next: step }, to: step });
+  const turns = transcript([
+    { kind: "started", data: { input: { message: "hello" } }, revision: 0 },
+    { kind: "decision", data: decided("a"), revision: 1 },
+    { kind: "decision", data: decided("b"), revision: 2 },
+    { kind: "forked", data: { snapshot: { execution: { revision: 1 } } }, revision: -1 },
+    { kind: "decision", data: decided("c"), revision: 2 },
+  ]);
+  expect(turns.map(({ text }) => text)).toEqual(["hello", '{"next":"a"}', '{"next":"c"}']);
+});
+
+test("what is nothing is left out: a start without a message, no observation, no events", () => {
   expect(transcript([])).toEqual([]);
   expect(
     transcript([
       { kind: "started", data: { message: null } },
       { kind: "started", data: {} },
-      { kind: "result", data: { observation: { kind: "workflow", workflow: "child", status: "completed" } } },
       { kind: "result", data: { observation: null } },
     ]),
   ).toEqual([]);

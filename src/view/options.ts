@@ -1,0 +1,86 @@
+import { WorkflowError } from "../errors.ts";
+import { CACHE_RULES, cacheRule, type CacheRule, type ProviderName } from "./cache-rules.ts";
+import type { Turn } from "./transcript.ts";
+
+/** Which part of the past the model sees beside the instructions. */
+export type Policy = "adaptive" | "state" | "history" | "window" | "summary" | "structured";
+export const POLICIES: readonly Policy[] = ["adaptive", "state", "history", "window", "summary", "structured"];
+
+/** Makes a summary of the turns that a prompt leaves out. */
+export type Summarise = (turns: readonly Turn[]) => string | Promise<string>;
+
+export interface ViewOptions {
+  readonly policy: Policy;
+  /** Under the policy `state`: how many of the latest raw messages to add; 0 unless set. */
+  readonly rawMessages: number;
+  /** The most tokens (o200k) of a prompt, whatever the policy; 8,000 unless set. */
+  readonly maxTokens?: number;
+  /** The most tokens of a tool result; of a longer one beginning and end are shown. 1,000 unless set. */
+  readonly maxResultTokens?: number;
+  /** Under `window` and `summary`: how many of the latest messages are shown whole; 6 unless set. */
+  readonly keepMessages?: number;
+  /** Whose prompt cache the costs are reckoned by: a name, or a rule of your own. By the model unless set. */
+  readonly provider?: ProviderName | CacheRule;
+  /** Under `summary`: makes the summary, in place of the extract that code makes. */
+  readonly summarise?: Summarise;
+}
+
+export const WINDOW_TURNS = 6;
+export const DEFAULT_MAX_TOKENS = 8000;
+export const DEFAULT_MAX_RESULT_TOKENS = 1000;
+export const DEFAULT_VIEW: ViewOptions = { policy: "state", rawMessages: 0 };
+
+/** Options with every default filled in. */
+export interface ResolvedOptions {
+  readonly policy: Policy;
+  readonly rawMessages: number;
+  readonly maxTokens: number;
+  readonly maxResultTokens: number;
+  readonly keepMessages: number;
+  readonly rule: CacheRule;
+}
+
+export function resolveOptions(options: ViewOptions): ResolvedOptions {
+  const { maxTokens, maxResultTokens, keepMessages, provider } = options;
+  return {
+    policy: options.policy,
+    rawMessages: options.rawMessages,
+    maxTokens: maxTokens ?? DEFAULT_MAX_TOKENS,
+    maxResultTokens: maxResultTokens ?? DEFAULT_MAX_RESULT_TOKENS,
+    keepMessages: keepMessages ?? WINDOW_TURNS,
+    rule: cacheRule(provider ?? "unknown"),
+  };
+}
+
+/**
+ * Checks what a caller gave and fills in policy and raw messages.
+ *
+ * @throws INVALID_OPTIONS.
+ */
+export function viewOptions(given: Partial<ViewOptions> = {}): ViewOptions {
+  const options: ViewOptions = { ...DEFAULT_VIEW, ...given };
+  const refuse = (message: string) => new WorkflowError("INVALID_OPTIONS", message);
+  if (!POLICIES.includes(options.policy)) {
+    throw refuse(`unknown view policy "${options.policy}"; there are: ${POLICIES.join(", ")}`);
+  }
+  const whole = (name: "rawMessages" | "maxTokens" | "maxResultTokens" | "keepMessages", least: number) => {
+    const value = options[name];
+    const isOpen = value === Infinity && name.startsWith("max");
+    if (value === undefined || isOpen || (Number.isInteger(value) && value >= least)) return;
+    throw refuse(`view.${name} must be a whole number from ${least}`);
+  };
+  whole("rawMessages", 0);
+  whole("maxTokens", 100);
+  whole("maxResultTokens", 10);
+  whole("keepMessages", 1);
+  if (typeof options.provider === "string" && !Object.hasOwn(CACHE_RULES, options.provider)) {
+    const known = Object.keys(CACHE_RULES).join(", ");
+    throw refuse(`unknown view.provider "${options.provider}"; there are: ${known}, or pass a rule of your own`);
+  }
+  return options;
+}
+
+/** True where a view needs the conversation, which the runtime then reads from the event log. */
+export function needsTurns(options: ViewOptions): boolean {
+  return options.policy !== "state" || options.rawMessages > 0;
+}

@@ -1,0 +1,46 @@
+import type { Piece, Scene } from "./scene.ts";
+import { movesLine, renderState, stepLines } from "./state-block.ts";
+import { renderObservation } from "./observation.ts";
+import { shortenMiddle } from "./shorten.ts";
+import { block, escapeTags } from "./text.ts";
+import type { Turn } from "./transcript.ts";
+
+/** One turn of the conversation: the same bytes as when an observation was the latest. Pure. */
+export function turnPiece(turn: Turn, maxResultTokens: number): Piece {
+  const { role, observation } = turn;
+  const text = observation
+    ? renderObservation(observation, maxResultTokens)
+    : shortenMiddle(escapeTags(turn.text), 4 * maxResultTokens);
+  return { role, section: "conversation", text, ...(observation?.kind === "results" ? { isResult: true } : {}) };
+}
+
+export function turnPieces(scene: Scene, turns: readonly Turn[]): readonly Piece[] {
+  return turns.map((turn) => turnPiece(turn, scene.maxResultTokens));
+}
+
+/** The latest observation, where it does not stand among the turns that are shown. Pure. */
+export function observationPieces({ observation, maxResultTokens }: Scene): readonly Piece[] {
+  if (!observation) return [];
+  const text = renderObservation(observation, maxResultTokens);
+  const isResult = observation.kind === "results";
+  return [{ role: "user", section: "observation", text, isMarked: true, ...(isResult ? { isResult } : {}) }];
+}
+
+/** Where the task is and where it may go, with all that the step says. Pure. */
+export function stepPiece({ workflow, snapshot, assignment }: Scene): Piece {
+  const lines = [...stepLines(workflow, snapshot.execution.step), movesLine(workflow, snapshot), ...assignment];
+  return { role: "user", section: "step", text: block("step", lines) };
+}
+
+export function statePiece({ workflow, snapshot, maxValueTokens }: Scene): Piece {
+  return { role: "user", section: "state", text: renderState(workflow, snapshot, maxValueTokens) };
+}
+
+export function recentPieces(recent: readonly string[]): readonly Piece[] {
+  return recent.length > 0 ? [{ role: "user", section: "recent", text: block("recent", recent.map(escapeTags)) }] : [];
+}
+
+/** Run-time facts that code keeps: the very last of a prompt, and of no cache. Pure. */
+export function statusPieces({ statusBar }: Scene): readonly Piece[] {
+  return statusBar.length > 0 ? [{ role: "user", section: "status", text: block("status", statusBar) }] : [];
+}

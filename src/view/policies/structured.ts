@@ -1,0 +1,24 @@
+import { statePiece, turnPieces } from "../pieces.ts";
+import type { Parts, Scene } from "../scene.ts";
+import type { Turn } from "../transcript.ts";
+import { conversation } from "./history.ts";
+
+/** What of a decision is more than talk. */
+const KEPT = new Set(["calls", "patch", "clear", "next"]);
+
+/** The calls and results of the whole history, and the state's fields; no talk. */
+export function structuredPolicy(scene: Scene): Parts {
+  const { tail } = conversation(scene, []);
+  return {
+    head: [],
+    turns: turnPieces(scene, scene.turns.flatMap(structured)),
+    tail: [statePiece(scene), ...tail],
+  };
+}
+
+function structured(turn: Turn): Turn[] {
+  if (turn.role === "user") return turn.observation?.kind === "results" ? [turn] : [];
+  if (!turn.decision) return [];
+  const kept = Object.entries(turn.decision).filter(([key, value]) => KEPT.has(key) && value !== null);
+  return kept.length > 0 ? [{ ...turn, text: JSON.stringify(Object.fromEntries(kept)) }] : [];
+}

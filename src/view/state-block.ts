@@ -1,0 +1,77 @@
+import { jsonEqual } from "../internal/json.ts";
+import type { State } from "../state/fields.ts";
+import type { AnyWorkflow, Snapshot } from "../workflow/define.ts";
+import { moves } from "../workflow/next-step.ts";
+import { compactMember } from "./compact.ts";
+import { shortenMiddle } from "./shorten.ts";
+import { signature } from "./signature.ts";
+import { block, escapeTags } from "./text.ts";
+
+/**
+ * What the model has to know of a step: instructions, fields, tools. Pure.
+ *
+ * @param described tools that the same prompt has described before; they are only named.
+ */
+export function stepLines(
+  workflow: AnyWorkflow,
+  name: string,
+  described: ReadonlySet<string> = new Set(),
+): readonly string[] {
+  const step = workflow.steps[name];
+  const again = (step?.tools ?? []).filter((tool) => described.has(tool));
+  return [
+    `name: ${name}`,
+    ...(step?.instructions ? [`instructions: ${step.instructions}`] : []),
+    `may write: ${step?.writes?.join(", ") || "nothing"}`,
+    ...(step?.tools ?? []).flatMap((tool) => {
+      const declared = again.includes(tool) ? undefined : workflow.tools[tool];
+      return declared ? [`tool ${signature(tool, declared)}`] : [];
+    }),
+    ...(again.length > 0 ? [`tools as above: ${again.join(", ")}`] : []),
+  ];
+}
+
+/** The moves out of the present step: open ones by name, closed ones with what they need. Pure. */
+export function movesLine(workflow: AnyWorkflow, { execution, state }: Snapshot): string {
+  const next = moves(workflow, execution.step, state).map((move) =>
+    move.closed ? `(${move.closed.reason})` : move.to,
+  );
+  return `next: ${next.join(" | ")}`;
+}
+
+/** The whole state, as the policy `state` shows it for every decision. Pure. */
+export function renderState(workflow: AnyWorkflow, snapshot: Snapshot, maxValueTokens: number): string {
+  const { execution, state } = snapshot;
+  return block("state", [
+    `status: ${execution.status}`,
+    `completed steps: ${execution.completedSteps.join(", ") || "none"}`,
+    `retries: ${execution.retryCount}`,
+    ...Object.keys(workflow.state).map((name) => fieldLine(name, state[name], maxValueTokens)),
+  ]);
+}
+
+/** The fields that have a value, and in one line those that have none. Pure. */
+export function fieldLines(
+  workflow: AnyWorkflow,
+  state: State,
+  maxValueTokens: number,
+  isShown: (name: string) => boolean = () => true,
+): readonly string[] {
+  const names = Object.keys(workflow.state).filter(isShown);
+  const unset = names.filter((name) => (state[name] ?? null) === null);
+  return [
+    ...names.filter((name) => !unset.includes(name)).map((name) => fieldLine(name, state[name], maxValueTokens)),
+    ...(unset.length > 0 ? [`not set: ${unset.join(", ")}`] : []),
+  ];
+}
+
+/** The fields that differ between two states. Pure. */
+export function changedFields(workflow: AnyWorkflow, before: State, after: State): ReadonlySet<string> {
+  return new Set(Object.keys(workflow.state).filter((name) => !jsonEqual(before[name] ?? null, after[name] ?? null)));
+}
+
+function fieldLine(name: string, value: unknown, maxTokens: number): string {
+  if (value === null || value === undefined) return `${name}: -`;
+  const text = typeof value === "string" ? ` ${JSON.stringify(value)}` : compactMember(value);
+  return `${name}:${shortenMiddle(escapeTags(text), maxTokens)}`;
+}

@@ -1,0 +1,77 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { compact, compactInline } from "../../src/view/compact.ts";
+import { readCompact } from "../support/read-compact.ts";
+
+describe("compact JSON", () => {
+  test("objects with the same keys become a header and rows", () => {
+    const order = {
+      id: "#W1",
+      status: "delivered",
+      items: [
+        { sku: "a1", price: 3.5, options: { color: "red", size: "M" } },
+        { sku: "b2", price: 4, options: { color: "blue, dark", size: "L" } },
+      ],
+    };
+    expect(compact(order)).toBe(
+      [
+        "id: #W1",
+        "status: delivered",
+        "items: [2] sku | price | options.color | options.size",
+        "  a1 | 3.5 | red | M",
+        '  b2 | 4 | "blue, dark" | L',
+      ].join("\n"),
+    );
+  });
+
+  test("so do the members of an object, and lists of lists", () => {
+    expect(compact({ cards: { c1: { brand: "visa", last: 1 }, c2: { brand: "amex", last: 2 } } })).toBe(
+      "cards: {2} brand | last\n  c1: visa | 1\n  c2: amex | 2",
+    );
+    expect(compact([[{ a: 1 }, { a: 2 }], [{ a: 3 }]])).toBe("[2+1] a\n 1\n 2\n 3");
+  });
+
+  test("strings stand bare only where they can be nothing else", () => {
+    expect(
+      compactInline(["plain text", "10.5", "true", "null", "", " a", "a: b", "a|b", "x\ny", "-", "[1]", "07"]),
+    ).toBe('[plain text, "10.5", "true", "null", "", " a", "a: b", "a|b", "x\\ny", "-", "[1]", "07"]');
+    expect(compactInline({ "a b": 1, ok: "2024-05-15", 12: "x" })).toBe('{12: x, "a b": 1, ok: 2024-05-15}');
+  });
+
+  // Every value can be read back, so no two values have the same text.
+  test("is never ambiguous", () => {
+    const text = fc.oneof(fc.string(), fc.constantFrom("a", "a | b", "[2] a | b", "{2} a", "- x", "x: y", "1", "…"));
+    const key = fc.oneof(
+      { arbitrary: fc.constantFrom("a", "b", "c.d", "12", "a b", "[2]"), weight: 4 },
+      { arbitrary: fc.string(), weight: 1 },
+    );
+    const { value } = fc.letrec((tie) => ({
+      value: fc.oneof(
+        { depthSize: "medium", withCrossShrink: true },
+        tie("leaf"),
+        tie("list"),
+        tie("object"),
+        tie("rows"),
+        tie("members"),
+      ),
+      leaf: fc.oneof(
+        text,
+        fc.integer(),
+        fc.double({ noNaN: true, noDefaultInfinity: true }),
+        fc.boolean(),
+        fc.constant(null),
+      ),
+      list: fc.array(tie("value"), { maxLength: 4 }),
+      object: fc.dictionary(key, tie("value"), { maxKeys: 4 }),
+      rows: fc.array(fc.record({ a: tie("value"), b: tie("leaf") }), { minLength: 1, maxLength: 3 }),
+      members: fc.dictionary(key, fc.record({ x: tie("value"), "y z": tie("leaf") }), { maxKeys: 3 }),
+    }));
+    fc.assert(
+      fc.property(value, (given) => {
+        const json: unknown = JSON.parse(JSON.stringify(given));
+        expect(readCompact(compact(json))).toEqual(json);
+      }),
+      { numRuns: 3000 },
+    );
+  });
+});

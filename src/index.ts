@@ -5,18 +5,41 @@ export type {
   Approvals,
   ChildResult,
   GuardedMove,
+  MapResult,
+  MapRule,
+  PlanRule,
+  ReactRule,
   Step,
   StepContext,
   StepResult,
   Workflow,
   WorkflowInput,
 } from "./workflow/define.ts";
+export { planField } from "./workflow/plan.ts";
+export type { Plan } from "./workflow/plan.ts";
 export { defineTool } from "./workflow/tool.ts";
-export type { Approval, ApprovalRule, Reconciled, Tool, ToolContext, ToolDefinition } from "./workflow/tool.ts";
+export type {
+  Approval,
+  ApprovalRule,
+  InterceptContext,
+  Interceptor,
+  Reconciled,
+  RetryRule,
+  Tool,
+  ToolContext,
+  ToolDefinition,
+} from "./workflow/tool.ts";
+export type { Artifact, ArtifactInfo, ArtifactReader } from "./workflow/artifact.ts";
+export { ToolError } from "./tools/tool-error.ts";
+export { artifactTools } from "./tools/artifacts.ts";
+export { todoTools } from "./tools/todo.ts";
+export { todoField } from "./state/todos.ts";
+export type { Todo } from "./state/todos.ts";
+export { allowPaths, forbidCommands } from "./tools/interceptors.ts";
 export type { Migration, Migrations } from "./workflow/migrations.ts";
 export type { Fault } from "./workflow/fault.ts";
 export { field } from "./state/fields.ts";
-export type { Field, Fields, Frozen, Patch, PatchOf, StateOf } from "./state/fields.ts";
+export type { Field, Fields, Frozen, Patch, PatchOf, State, StateOf } from "./state/fields.ts";
 export type { CrossFieldCheck, Refusal } from "./state/patch.ts";
 
 // Run
@@ -39,7 +62,7 @@ export type { SqliteOptions } from "./storage/sqlite/sqlite.ts";
 export type { TaskEvent, TaskRow, TaskStore } from "./compile/store.ts";
 export type { PauseValue } from "./people/pause.ts";
 export type { Request } from "./people/requests.ts";
-export type { Execution, Observation, TaskStatus, Usage } from "./state/execution.ts";
+export type { Call, CallResult, Execution, Expectation, Observation, TaskStatus, Usage } from "./state/execution.ts";
 
 // Look without running: pure functions over a workflow and a task's state
 export { moves, nextStep, openMoves } from "./workflow/next-step.ts";

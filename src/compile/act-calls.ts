@@ -1,35 +1,36 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { WorkflowError } from "../errors.ts";
 import { digest } from "../internal/digest.ts";
-import { redactDeep } from "../internal/redact.ts";
 import { faultPoint } from "../internal/fault-point.ts";
-import { approvalRequest, neededApproval, suffices, unknownRequest } from "../people/approvals.ts";
-import { isExpired } from "../people/expiry.ts";
-import type { Request, RequestRow } from "../people/requests.ts";
-import { NO_USAGE, type Call, type CallResult, type Pending } from "../state/execution.ts";
+import { isPlainObject, shorten } from "../internal/json.ts";
+import { redactDeep } from "../internal/redact.ts";
+import { unknownRequest } from "../people/approvals.ts";
+import type { Call, CallResult, Pending } from "../state/execution.ts";
+import { setAside } from "../tools/artifacts.ts";
 import { reconcileCall, runCall, type CallContext } from "../tools/call.ts";
 import type { Intent } from "../tools/journal.ts";
+import { readyCalls, type Scheduled } from "../tools/schedule.ts";
 import type { Settlement } from "../workflow/advance.ts";
-import { checkArguments, coerceArguments } from "../workflow/calls.ts";
+import { checkArguments } from "../workflow/calls.ts";
+import { callName, dependenciesOf, resolveReferences, type Dependencies } from "../workflow/references.ts";
+import { isFromOutside } from "../workflow/take-in.ts";
 import type { AnyTool } from "../workflow/tool.ts";
-import { expired, pause, type Action } from "./action.ts";
+import { pause, type Action } from "./action.ts";
+import { CallApprovals } from "./call-approvals.ts";
+import { settlementOf, type Turn } from "./call-results.ts";
+import { wholeValue } from "./whole-value.ts";
 
 const LOOK_AGAIN_MS = 100;
 const LOOK_FOR_RESULT_MS = 25;
 
 type CallsPending = Extract<Pending, { kind: "calls" }>;
 
-/** What one call of the decision needs next. */
-type Turn =
-  | { readonly kind: "settled"; readonly result: CallResult; readonly isLate?: true }
-  | { readonly kind: "running"; readonly done: Promise<void> }
-  /** Another attempt of it may still end. */
-  | { readonly kind: "elsewhere" }
-  | { readonly kind: "asked"; readonly request: Request };
+const WAITING: Turn = { kind: "waiting" };
 
 /**
  * Carries out the calls of a decision: asks for the approvals that are needed, runs what may run, and
- * pauses for what is open. Calls do not wait for one another. The journal makes a second run of this
- * harmless.
+ * pauses for what is open. A call waits only for what it uses and for what it would conflict with. The
+ * journal makes a second run of this harmless.
  */
 export async function actCalls(action: Action, pending: CallsPending): Promise<Settlement> {
   const calls = new Calls(action, pending);
@@ -48,139 +49,148 @@ export async function actCalls(action: Action, pending: CallsPending): Promise<S
       faultPoint("before-interrupt");
       await pause(action, asked);
     } else {
-      return settlement(action, pending, turns);
+      return settlementOf(action, pending, turns);
     }
     action.config.signal?.throwIfAborted();
   }
-}
-
-function settlement(action: Action, pending: CallsPending, turns: readonly Turn[]): Settlement {
-  const settled = turns.filter((turn) => turn.kind === "settled");
-  const results = settled.map((turn) => turn.result);
-  const { patch, clear, next, calls } = pending;
-  const deadline = action.runtime.workflow.steps[action.snapshot.execution.step]?.deadline;
-  if (deadline && settled.some((turn) => turn.isLate)) return expired(deadline.to, { kind: "results", results });
-  const allOk = results.every((result) => result.status === "ok");
-  return {
-    observation: { kind: "results", results },
-    result: allOk ? { patch, clear, next, calls } : null,
-    usage: NO_USAGE,
-  };
-}
-
-/** One round of asking people about a call. */
-interface Round {
-  readonly number: number;
-  readonly call: Call;
-  readonly isEdited: boolean;
-  /** Who has just edited it; null where nobody was signed in, undefined where it was not edited since the last round. */
-  readonly editor: string | null | undefined;
 }
 
 /** The calls of one decision, each with how far it has come. */
 class Calls {
   private readonly action: Action;
   private readonly pending: CallsPending;
+  private readonly dependencies: Dependencies;
+  private readonly approvals: CallApprovals;
   private readonly turns: (Turn | null)[];
-  /** The requests of this decision; read only where one is needed, since most calls need none. */
-  private rows: Map<string, RequestRow> | null = null;
+  /** The calls as they run: references resolved, edits taken. */
+  private readonly resolved: (Call | null)[];
+  private readonly parallel: number;
+  private running = 0;
   private failure: { readonly error: unknown } | null = null;
 
   constructor(action: Action, pending: CallsPending) {
+    const { workflow } = action.runtime;
+    const dependencies = dependenciesOf(pending.calls, workflow.tools);
+    // A release may have declared a result's shape since.
+    if (!dependencies.ok) throw new WorkflowError("INVALID_REFERENCE", dependencies.reason);
     this.action = action;
     this.pending = pending;
+    this.dependencies = dependencies;
+    this.approvals = new CallApprovals(action, pending);
     this.turns = pending.calls.map(() => null);
+    this.resolved = pending.calls.map((call, position) => (dependencies.references[position]?.length ? null : call));
+    const map = pending.origin === "map" ? workflow.steps[action.snapshot.execution.step]?.map : undefined;
+    this.parallel = map ? (map.parallel ?? DEFAULT_MAP_PARALLEL) : workflow.parallelCalls;
   }
 
   /** Takes every call as far as it goes without waiting. */
   async advance(): Promise<readonly Turn[]> {
-    if (this.failure) throw this.failure.error;
-    this.rows = null;
-    const turns: Turn[] = [];
-    for (const [position, call] of this.pending.calls.entries()) {
-      const before = this.turns[position];
-      if (before?.kind === "settled" || before?.kind === "running") {
-        turns.push(before);
-        continue;
+    this.approvals.forget();
+    const looked = new Set<number>();
+    for (;;) {
+      if (this.failure) throw this.failure.error;
+      const next = readyCalls(this.scheduled()).filter((position) => !looked.has(position));
+      if (next.length === 0) return this.turns.map((turn) => turn ?? WAITING);
+      for (const position of next) {
+        looked.add(position);
+        this.turns[position] = null;
+        const turn = await this.next(position);
+        // A call that ended at once has put its result there itself.
+        this.turns[position] ??= turn;
+        // What waited for it may go on.
+        if (this.turns[position]?.kind === "settled" && next.length < this.turns.length) break;
       }
-      this.turns[position] = null;
-      const turn = await this.next(position, { number: 0, call, isEdited: false, editor: undefined });
-      // A call that ended at once has put its result there itself.
-      this.turns[position] ??= turn;
-      turns.push(turn);
     }
-    return turns;
   }
 
-  private async allRows(): Promise<Map<string, RequestRow>> {
-    if (this.rows) return this.rows;
-    const { runtime, lease, forks } = this.action;
-    const rows = await runtime.store.requests(lease.taskId, this.pending.decision, forks);
-    this.rows = new Map(rows.map((row) => [row.request.id, row]));
-    return this.rows;
+  private scheduled(): readonly Scheduled[] {
+    return this.turns.map((turn, position) => ({
+      needs: this.dependencies.needs[position] ?? [],
+      keys: this.keysOf(position),
+      state: turn?.kind === "settled" ? "settled" : turn?.kind === "running" ? "running" : "waiting",
+    }));
   }
 
-  /** Where a call stands, going through the rounds in which people were asked about it. */
-  private async next(position: number, round: Round): Promise<Turn> {
-    const { runtime, snapshot, forks } = this.action;
-    const { call, editor } = round;
-    const edited = round.isEdited ? call.args : undefined;
-    const needed = neededApproval(runtime.workflow, snapshot.execution.step, call, snapshot.state);
-    // Who edits a call has approved what it is now.
-    const isEnough = (people: readonly (string | null)[]) => needed === null || suffices(needed, people);
-    if (!needed || (editor !== undefined && isEnough([editor]))) return this.start(position, call, edited);
-    // What has run needs no approval any more, whatever the rule became since: a correction or a release may have changed it.
-    const done = await runtime.store.resultOf(this.action.lease.taskId, {
-      key: this.key(position),
-      digest: digest([call.tool, call.args]),
+  private keysOf(position: number): readonly string[] | null {
+    const { tool = "" } = this.pending.calls[position] ?? {};
+    const conflicts = this.action.runtime.workflow.tools[tool]?.conflicts;
+    if (!conflicts) return [];
+    const call = this.resolved[position];
+    if (!call) return null;
+    try {
+      return [conflicts(call.args as never) ?? []].flat();
+    } catch (error) {
+      const said = shorten(error instanceof Error ? error.message : String(error));
+      throw new WorkflowError("STEP_FAILED", `the conflicts of ${tool} threw: ${said}`, { cause: error });
+    }
+  }
+
+  /** Where a call stands that has everything that it needs. */
+  private async next(position: number): Promise<Turn> {
+    const decided = this.pending.calls[position];
+    if (!decided) throw new Error(`there is no call at position ${position}`);
+    const call = this.resolved[position] ?? (await this.resolve(position, decided));
+    if ("status" in call) return { kind: "settled", result: call };
+    this.resolved[position] = call;
+    const verdict = await this.approvals.verdict(position, call, this.isTainted(position));
+    if (verdict.kind === "done") return { kind: "settled", result: verdict.result };
+    if (verdict.kind === "asked") return verdict;
+    if (verdict.kind === "refused") {
+      const turn = this.refused(position, call, verdict.reason);
+      return verdict.isLate ? { ...turn, isLate: true } : turn;
+    }
+    const isChanged = verdict.isEdited || this.dependencies.references[position]?.length;
+    this.resolved[position] = verdict.call;
+    // An edit may have led it to what another call holds.
+    if (verdict.isEdited && !readyCalls(this.scheduled()).includes(position)) return WAITING;
+    return this.start(position, verdict.call, isChanged ? verdict.call.args : undefined);
+  }
+
+  /** A call with the values in place of its references, or the result that says why that cannot be. */
+  private async resolve(position: number, call: Call): Promise<Call | CallResult> {
+    const { runtime, lease } = this.action;
+    const values = new Map<string, unknown>();
+    for (const needed of this.dependencies.needs[position] ?? []) {
+      const turn = this.turns[needed];
+      const other = this.pending.calls[needed];
+      if (turn?.kind !== "settled" || !other) throw new Error(`call ${position} was due before call ${needed}`);
+      const name = callName(other, needed);
+      if (turn.result.status !== "ok") {
+        const error = `it uses the result of ${name} (${other.tool}), which is ${turn.result.status}`;
+        return this.unrun(position, call, "cancelled", "NEEDED_CALL_FAILED", error);
+      }
+      values.set(name, await wholeValue(runtime.store, lease.taskId, turn.result));
+    }
+    const resolved = resolveReferences(call.args, (name) => values.get(name));
+    if (!resolved.ok) return this.unrun(position, call, "refused", "INVALID_REFERENCE", resolved.reason);
+    const tool = runtime.workflow.tools[call.tool];
+    const checked = tool && checkArguments(call.tool, tool, resolved.args);
+    if (checked && !checked.ok) {
+      const texts = (this.dependencies.references[position] ?? []).map(({ text }) => text).join(", ");
+      const reason = `${checked.reason} (with the values of ${texts})`;
+      return this.unrun(position, call, "refused", "INVALID_ARGUMENTS", reason);
+    }
+    return { ...call, args: checked ? checked.args : resolved.args };
+  }
+
+  /** True where text from outside may have reached a call's arguments. */
+  private isTainted(position: number): boolean {
+    if (this.pending.untrusted) return true;
+    const { workflow } = this.action.runtime;
+    return (this.dependencies.needs[position] ?? []).some((needed) => {
+      const turn = this.turns[needed];
+      return (turn?.kind === "settled" && isFromOutside(workflow, turn.result)) || this.isTainted(needed);
     });
-    if (done) return { kind: "settled", result: done };
-    const id = `a${this.pending.decision}.${position}.${forks}${round.number > 0 ? `e${round.number}` : ""}`;
-    if (needed.approvers && needed.approvers.length < needed.count) {
-      return this.refused(position, call, "no one may approve it: step and tool name different people");
-    }
-    const row = await this.row(id, () => approvalRequest(id, call, needed, runtime.clock.now()), editor);
-    if (row.request.digest !== digest([call.tool, call.args])) {
-      return this.refused(position, call, "what was shown for approval is not this call");
-    }
-    const { answer, answeredBy, approvedBy } = row;
-    const another = { ...round, number: round.number + 1 };
-    if (answer?.type === "approve") {
-      if (isEnough([...new Set([...approvedBy, answeredBy])])) return this.start(position, call, edited);
-      // A release has made the rule stricter since it was asked, so it is asked again.
-      return this.next(position, { ...another, editor: undefined });
-    }
-    if (answer?.type === "reject") return this.refused(position, call, answer.reason || "a person rejected it");
-    if (answer?.type === "edit") {
-      const tool = runtime.workflow.tools[call.tool];
-      const checked = tool && checkArguments(call.tool, tool, coerceArguments(tool, answer.args));
-      // Through a parent's graph an edit comes unchecked.
-      if (checked && !checked.ok) return this.refused(position, call, `an edit was not taken: ${checked.reason}`);
-      const args = checked ? checked.args : { ...answer.args };
-      return this.next(position, { ...another, call: { tool: call.tool, args }, isEdited: true, editor: answeredBy });
-    }
-    if (isExpired(row.request, runtime.clock.now())) {
-      return { ...this.refused(position, call, "the time to approve it is over"), isLate: true };
-    }
-    return { kind: "asked", request: row.request };
   }
 
-  /** The row of a request, made where it is missing; an editor's approval of the edited call counts as one. */
-  private async row(id: string, make: () => Request, editor?: string | null): Promise<RequestRow> {
-    const rows = await this.allRows();
-    const known = rows.get(id);
-    if (known) return known;
-    const { runtime, lease, forks } = this.action;
-    const { store } = runtime;
-    const request = make();
-    await store.addRequests(lease.taskId, this.pending.decision, forks, [request]);
-    if (editor && (request.approvers?.includes(editor) ?? true)) {
-      await store.answer(lease.taskId, id, { answer: { type: "approve" }, who: editor, shown: request.digest });
-    }
-    const row = await store.request(lease.taskId, id);
-    if (!row) throw new Error(`request ${id} was added and is not there`);
-    rows.set(id, row);
-    return row;
+  private unrun(
+    position: number,
+    call: Call,
+    status: "refused" | "cancelled",
+    errorType: string,
+    error: string,
+  ): CallResult {
+    return { id: this.key(position), tool: call.tool, status, errorType, error: shorten(error, 500) };
   }
 
   private refused(position: number, call: Call, error: string): Extract<Turn, { kind: "settled" }> {
@@ -192,10 +202,11 @@ class Calls {
   }
 
   /** Writes the intent down and runs the call, unless the journal knows better. */
-  private async start(position: number, call: Call, edited: Call["args"] | undefined, again = false): Promise<Turn> {
+  private async start(position: number, call: Call, changed: Call["args"] | undefined, again = false): Promise<Turn> {
     const { runtime, lease, forks, checkpointId } = this.action;
     const tool = runtime.workflow.tools[call.tool];
     if (!tool) return this.refused(position, call, `there is no tool "${call.tool}" any more`);
+    if (this.running >= this.parallel) return WAITING;
     const intent: Intent = {
       key: this.key(position),
       digest: digest([call.tool, call.args]),
@@ -209,25 +220,25 @@ class Calls {
     faultPoint("after-intent");
     if (known.state === "done") return { kind: "settled", result: known.result };
     if (known.state === "alive") return { kind: "elsewhere" };
-    if (known.state === "new") return this.run(position, call, tool, intent, edited);
+    if (known.state === "new") return this.run(position, call, tool, intent, changed);
     // What a person says about one attempt is true of no other.
     const id = `u${intent.key}.${forks}${known.attempt > 1 ? `e${known.attempt}` : ""}`;
-    const verdict = (await this.allRows()).get(id)?.answer;
+    const verdict = await this.approvals.answerTo(id);
     if (verdict?.type === "approve") {
       const value = "a person confirmed that it happened";
       const result: CallResult = { id: intent.key, tool: call.tool, status: "ok", value };
-      return { kind: "settled", result: edited ? { ...result, args: { ...edited } } : result };
+      return { kind: "settled", result: withArguments(result, changed) };
     }
-    if (verdict?.type === "reject") return this.start(position, call, edited, true);
+    if (verdict?.type === "reject") return this.start(position, call, changed, true);
     const found = await reconcileCall(intent.key, call, tool, this.context(intent));
-    if (found === "did not happen") return this.start(position, call, edited, true);
+    if (found === "did not happen") return this.start(position, call, changed, true);
     // The attempt that began it is gone, so nobody else can write this down, and it can be found out again.
-    if (found) return { kind: "settled", result: redactDeep(edited ? { ...found, args: { ...edited } } : found) };
-    const row = await this.row(id, () => unknownRequest(id, call));
+    if (found) return { kind: "settled", result: cutDown(intent.key, redactDeep(withArguments(found, changed))) };
+    const row = await this.approvals.row(id, () => unknownRequest(id, call));
     return { kind: "asked", request: row.request };
   }
 
-  private run(position: number, call: Call, tool: AnyTool, intent: Intent, edited: Call["args"] | undefined): Turn {
+  private run(position: number, call: Call, tool: AnyTool, intent: Intent, changed: Call["args"] | undefined): Turn {
     const { config } = this.action;
     const work = async () => {
       const result = await runCall(intent.key, call, tool, this.context(intent), config.signal);
@@ -235,32 +246,54 @@ class Calls {
       // How a body ends that was cancelled says nothing about what it did.
       const cancelled = config.signal?.aborted === true && result.status === "error";
       if (cancelled) await this.action.runtime.store.letGo(this.action.lease, intent);
-      this.turns[position] = cancelled ? null : await this.settle(intent, result, edited);
+      this.turns[position] = cancelled ? null : await this.settle(intent, result, changed);
     };
+    this.running++;
     // Nobody may be waiting for it at the moment, so an error is kept for whoever looks next.
-    const done = work().catch((error: unknown) => {
-      this.failure ??= { error };
-    });
+    const done = work()
+      .catch((error: unknown) => {
+        this.failure ??= { error };
+      })
+      .finally(() => {
+        this.running--;
+      });
     return { kind: "running", done };
   }
 
   /** Writes a result down; null where another attempt has taken this one's place: then look again. */
-  private async settle(intent: Intent, result: CallResult, edited: Call["args"] | undefined): Promise<Turn | null> {
+  private async settle(intent: Intent, ended: CallResult, changed: Call["args"] | undefined): Promise<Turn | null> {
     const { runtime, lease } = this.action;
-    const told = redactDeep(edited ? { ...result, args: { ...edited } } : result);
-    const kept = await runtime.store.recordResult(lease, intent, told);
+    const { result, artifact } = setAside(intent.key, redactDeep(withArguments(ended, changed)));
+    const kept = await runtime.store.recordResult(lease, intent, result, artifact);
     faultPoint("after-result");
-    return kept ? { kind: "settled", result: told } : null;
+    return kept ? { kind: "settled", result } : null;
   }
 
   private context(intent: Intent): CallContext {
     const { runtime, lease, snapshot } = this.action;
+    const { store } = runtime;
     return {
       taskId: lease.taskId,
       step: snapshot.execution.step,
       idempotencyKey: `${lease.taskId}/${intent.key}/${intent.digest.slice(0, 8)}`,
       clients: runtime.clients,
       clock: runtime.clock,
+      state: snapshot.state,
+      artifacts: { read: (id) => store.artifact(lease.taskId, id), list: () => store.artifacts(lease.taskId) },
     };
   }
+}
+
+const DEFAULT_MAP_PARALLEL = 4;
+
+/** What was found out of an earlier attempt is not set aside, since its record is not this attempt's to write. */
+function cutDown(key: string, found: CallResult): CallResult {
+  const { value } = setAside(key, found).result;
+  return isPlainObject(value) && typeof value.preview === "string" && value !== found.value
+    ? { ...found, value: value.preview }
+    : found;
+}
+
+function withArguments(result: CallResult, changed: Call["args"] | undefined): CallResult {
+  return changed ? { ...result, args: { ...changed } } : result;
 }

@@ -8,15 +8,23 @@ import type { ChildResult, RuntimeStep, Snapshot } from "../workflow/define.ts";
 import { openMoves } from "../workflow/next-step.ts";
 import type { Decision } from "../workflow/record.ts";
 import { pause, type Action } from "./action.ts";
-import { childTaskId, type ChildStanding } from "./child.ts";
+import { childTaskId, type ChildRunner, type ChildStanding } from "./child.ts";
 import type { Runtime } from "./runtime.ts";
 
-/**
- * Runs the workflow that is a step of another, as a task of its own, as far as it goes. What it asks is asked
- * again under the parent's ids, and answers are passed on: so whoever looks at the parent sees it.
- */
+/** A child workflow as its parent's step runs it. */
+export interface ChildCall {
+  readonly runner: ChildRunner;
+  readonly childId: string;
+  readonly input: Readonly<Record<string, unknown>>;
+  /** What the ids of its requests begin with in the parent. */
+  readonly prefix: string;
+  /** The requests whose answers have been passed on in this run. */
+  readonly passed: Set<string>;
+}
+
+/** Runs the workflow that is a step of another, as a task of its own. */
 export async function actChild(action: Action, pending: Extract<Pending, { kind: "workflow" }>): Promise<Settlement> {
-  const { runtime, snapshot, lease, forks, config } = action;
+  const { runtime, snapshot, lease, forks } = action;
   const { step } = snapshot.execution;
   const runner = runtime.children[step];
   const declared = runtime.workflow.steps[step];
@@ -24,24 +32,36 @@ export async function actChild(action: Action, pending: Extract<Pending, { kind:
   if (!runner || !declared || childId === null)
     throw new WorkflowError("ILLEGAL_STATE", `step ${step} runs no workflow`);
   const prefix = `w${pending.decision}.${forks}/`;
-  const passed = new Set<string>();
-  // An answer that came in time is passed on before the child looks at the clock.
-  const earlier = await runtime.store.requests(lease.taskId, pending.decision, forks);
-  let news = await passAll(
-    action,
-    childId,
-    earlier.filter((row) => row.answer !== null),
-    prefix,
-  );
+  const child: ChildCall = { runner, childId, input: pending.input, prefix, passed: new Set() };
   for (;;) {
-    const standing = await runner.run(childId, pending.input, config, news);
+    const standing = await runChild(action, pending.decision, child);
     if (standing.kind === "ended") {
       const outcome = childOutcome(runtime, snapshot, declared, pending, standing);
       runtime.endedChildren.set(lease.taskId, [...(runtime.endedChildren.get(lease.taskId) ?? []), childId]);
       return outcome;
     }
+    await pause(action, standing.requests);
+  }
+}
+
+/**
+ * Runs a child workflow as far as it goes. What it asks is asked again under the parent's ids, and answers are
+ * passed on: so whoever looks at the parent sees it.
+ *
+ * @returns its end, or what it waits for, under the parent's ids.
+ */
+export async function runChild(action: Action, decision: number, child: ChildCall): Promise<ChildStanding> {
+  const { runtime, lease, forks, config } = action;
+  const { runner, childId, input, prefix, passed } = child;
+  // An answer that came in time is passed on before the child looks at the clock.
+  const earlier = await runtime.store.requests(lease.taskId, decision, forks);
+  const known = earlier.filter((row) => row.answer !== null && row.request.id.startsWith(prefix));
+  let news = await passAll(action, childId, known, prefix);
+  for (;;) {
+    const standing = await runner.run(childId, input, config, news);
+    if (standing.kind === "ended") return standing;
     const asked = standing.requests.map((request) => ({ ...request, id: prefix + request.id }));
-    await runtime.store.addRequests(lease.taskId, pending.decision, forks, asked);
+    await runtime.store.addRequests(lease.taskId, decision, forks, asked);
     await copyVotes(action, childId, standing.requests, prefix);
     const answered = await answersFor(action, asked);
     for (const { request } of answered) {
@@ -50,7 +70,7 @@ export async function actChild(action: Action, pending: Extract<Pending, { kind:
       passed.add(request.id);
     }
     news = await passAll(action, childId, answered, prefix);
-    if (!news) await pause(action, asked);
+    if (!news) return { kind: "waiting", requests: asked };
   }
 }
 

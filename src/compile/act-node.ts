@@ -9,6 +9,7 @@ import { fail, FREE } from "../workflow/record.ts";
 import type { Snapshot } from "../workflow/define.ts";
 import { actCalls } from "./act-calls.ts";
 import { actChild } from "./act-child.ts";
+import { actWorkflows } from "./act-map.ts";
 import { expired, pause, type Action } from "./action.ts";
 import { snapshotOf, type ChannelValues } from "./channels.ts";
 import { enter, FORKS, type Runtime } from "./runtime.ts";
@@ -42,6 +43,8 @@ function carryOut(action: Action, pending: Pending): Promise<Settlement> {
       return actCalls(action, pending);
     case "workflow":
       return actChild(action, pending);
+    case "workflows":
+      return actWorkflows(action, pending);
   }
 }
 
@@ -67,7 +70,12 @@ async function askPerson(action: Action, pending: Extract<Pending, { kind: "ques
   for (;;) {
     const row = await store.request(lease.taskId, asked.id);
     if (row?.answer?.type === "text") {
-      const observation: Observation = { kind: "answer", question: pending.question, text: row.answer.text };
+      const observation: Observation = {
+        kind: "answer",
+        question: pending.question,
+        text: row.answer.text,
+        at: clock.now(),
+      };
       return { observation, result: null, usage: NO_USAGE };
     }
     // The row may be older than this run, and its time with it.

@@ -26,6 +26,13 @@ export interface ChildRunner {
 }
 
 /** The task of the child workflow that a task waits for, whether it has begun or not. Pure. */
-export function childTaskId(taskId: string, { step, pending }: Execution, forks: number): string | null {
-  return pending?.kind === "workflow" ? `${taskId}/${pending.startedAt ?? step}/${pending.decision}.${forks}` : null;
+export function childTaskId(taskId: string, execution: Execution, forks: number): string | null {
+  return execution.pending?.kind === "workflow" ? (childTaskIds(taskId, execution, forks)[0] ?? null) : null;
+}
+
+/** The tasks of all child workflows that a task waits for: one, or one for each item of a list. Pure. */
+export function childTaskIds(taskId: string, { step, pending }: Execution, forks: number): readonly string[] {
+  if (pending?.kind !== "workflow" && pending?.kind !== "workflows") return [];
+  const id = `${taskId}/${pending.startedAt ?? step}/${pending.decision}.${forks}`;
+  return pending.kind === "workflow" ? [id] : pending.inputs.map((_, index) => `${id}.${index}`);
 }

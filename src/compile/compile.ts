@@ -27,6 +27,8 @@ import { WorkflowGraph, type WorkflowResult } from "./workflow-graph.ts";
 export interface CompileOptions {
   /** The model of every step that has none of its own. */
   readonly model?: BaseChatModel;
+  /** The model that makes plans, in steps with `plan`; the step's or the workflow's model unless set. */
+  readonly planner?: BaseChatModel;
   /** Where tasks live, with all guarantees: `sqliteStore(file)`. */
   readonly store?: TaskStore;
   /** Any LangGraph checkpointer in place of a store: checks hold within this process only. */
@@ -125,6 +127,7 @@ function runtimeOf(workflow: AnyWorkflow, options: CompileOptions): Runtime {
     view,
     clock,
     model: options.model,
+    planner: options.planner,
     outputMode: options.outputMode,
     modelTimeoutMs: options.modelTimeoutMs ?? DEFAULT_MODEL_TIMEOUT_MS,
     clients: options.clients ?? {},
@@ -136,7 +139,8 @@ function runtimeOf(workflow: AnyWorkflow, options: CompileOptions): Runtime {
 function childRunners(workflow: AnyWorkflow, options: CompileOptions): Record<string, ChildRunner> {
   const runners: Record<string, ChildRunner> = {};
   for (const [name, step] of Object.entries(workflow.steps)) {
-    if (step.workflow) runners[name] = childRunner(compileAny(step.workflow, options), name);
+    const child = step.workflow ?? step.map?.workflow;
+    if (child) runners[name] = childRunner(compileAny(child, options), name);
   }
   return runners;
 }

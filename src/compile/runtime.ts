@@ -15,6 +15,8 @@ export interface Runtime {
   readonly workflow: AnyWorkflow;
   readonly store: TaskStore;
   readonly model: BaseChatModel | undefined;
+  /** Makes the plans of steps that have no planner of their own. */
+  readonly planner: BaseChatModel | undefined;
   readonly outputMode: OutputMode | undefined;
   readonly modelTimeoutMs: number;
   readonly view: ViewOptions;

@@ -7,9 +7,12 @@ import { frozenCopy, isPlainObject, shorten } from "../internal/json.ts";
 import { redact, redactDeep } from "../internal/redact.ts";
 import { NO_USAGE, type Execution, type Observation, type Usage } from "../state/execution.ts";
 import type { Refusal } from "../state/patch.ts";
-import { applyDecision, reachedLimit, startChild, type Update } from "../workflow/advance.ts";
+import { assignmentOf } from "../view/assignment.ts";
+import { applyDecision, MAX_ITEMS, reachedLimit, startChild, type Update } from "../workflow/advance.ts";
+import { phaseOf } from "../workflow/plan.ts";
 import { fail, FREE, type Decision, type DecisionCost } from "../workflow/record.ts";
-import type { RuntimeStep, Snapshot } from "../workflow/define.ts";
+import type { RuntimeMap, RuntimeStep, Snapshot } from "../workflow/define.ts";
+import { outputOf } from "./act-map.ts";
 import { snapshotOf, type ChannelValues } from "./channels.ts";
 import { enter, SPENT, STREAM_REPLIES, type Runtime } from "./runtime.ts";
 import type { Lease } from "./store.ts";
@@ -24,7 +27,8 @@ export function stepNode(runtime: Runtime, name: string, step: RuntimeStep) {
     const lease = enter(runtime, name, values.execution, config);
     const snapshot = namedSnapshot(runtime, values, lease);
     // A newer message replaces the latest observation; else that stays the latest.
-    const observation: Observation | null = values.message === null ? null : { kind: "message", text: values.message };
+    const observation: Observation | null =
+      values.message === null ? null : { kind: "message", text: values.message, at: runtime.clock.now() };
     const limit = reachedLimit(runtime.workflow, snapshot.execution);
     if (limit) return write({ changes: {}, execution: fail(snapshot.execution, limit, FREE, observation) }, values);
     if (step.workflow) {
@@ -32,10 +36,17 @@ export function stepNode(runtime: Runtime, name: string, step: RuntimeStep) {
       const input = await guardUserCode(name, () => step.input?.(snapshot.state as never) ?? {});
       return write(startChild(snapshot, { workflow: child, input: redactDeep({ ...input }) }, observation), values);
     }
+    const items = step.map && (await mapItems(name, step.map, snapshot));
+    if (items && step.map?.workflow && items.length > 0) {
+      const child = { workflow: step.map.workflow.name, inputs: items };
+      return write(startChild(snapshot, child, observation), values);
+    }
     faultPoint("before-decision");
-    const decided = step.run
-      ? await runCode(runtime, name, step.run, snapshot, observation, config)
-      : await askTheModel(runtime, step, snapshot, observation, lease, config);
+    const decided = items
+      ? { ok: true as const, decision: mapDecision(runtime, name, snapshot, items), cost: FREE }
+      : step.run
+        ? await runCode(runtime, name, step.run, snapshot, observation, config)
+        : await askTheModel(runtime, step, snapshot, observation, lease, config);
     if (!decided.ok) return write(refused(snapshot, decided.refusal, decided.cost, observation), values);
     faultPoint("after-decision");
     const number = snapshot.execution.decisions + 1;
@@ -46,6 +57,29 @@ export function stepNode(runtime: Runtime, name: string, step: RuntimeStep) {
     });
     return write(applied.ok ? applied.update : refused(snapshot, applied.refusal, decided.cost, observation), values);
   };
+}
+
+/** The inputs of a map step, one an item. */
+async function mapItems(name: string, map: RuntimeMap, { state }: Snapshot) {
+  return guardUserCode(name, () => {
+    const items = map.over(state as never);
+    if (!Array.isArray(items) || items.length > MAX_ITEMS) {
+      const found = Array.isArray(items) ? `${items.length} items` : "no list";
+      throw new Error(`map.over gave ${found}; it has to give a list of at most ${MAX_ITEMS}`);
+    }
+    return items.map((item, index) => redactDeep({ ...map.input(item as never, index, state as never) }));
+  });
+}
+
+function mapDecision(
+  { workflow }: Runtime,
+  name: string,
+  { state }: Snapshot,
+  items: readonly Record<string, unknown>[],
+): Decision {
+  const tool = workflow.steps[name]?.map?.tool ?? "";
+  if (items.length === 0) return outputOf(workflow, name, state, []);
+  return { because: `${tool} for ${items.length} items`, calls: items.map((args) => ({ tool, args })) };
 }
 
 function namedSnapshot(runtime: Runtime, values: ChannelValues, lease: Lease): Snapshot {
@@ -128,20 +162,23 @@ async function askTheModel(
   lease: Lease,
   config: LangGraphRunnableConfig,
 ): Promise<Outcome> {
-  const model = step.model ?? runtime.model;
   const { execution } = snapshot;
+  const phase = phaseOf(runtime.workflow, execution.step, snapshot.state);
+  const planner = phase?.kind === "plan" ? (step.plan?.planner ?? runtime.planner) : undefined;
+  const model = planner ?? step.model ?? runtime.model;
   if (!model) {
     throw new WorkflowError(
       "MISSING_MODEL",
       `step ${execution.step} needs a model: pass compile(workflow, { model }) or give the step its own`,
     );
   }
-  const view = await viewOf(runtime, snapshot, observation);
+  const view = await viewOf(runtime, snapshot, observation, assignmentOf(phase));
   const streaming = config.configurable?.[STREAM_REPLIES] === true;
   const { outputMode, modelTimeoutMs, clock, workflow, store } = runtime;
   return decide({
     workflow,
     snapshot,
+    phase,
     model,
     view,
     clock,

@@ -12,6 +12,7 @@ import { viewBytes, type View } from "../view/render.ts";
 import { admitDecision } from "../workflow/advance.ts";
 import type { Decision, DecisionCost } from "../workflow/record.ts";
 import type { AnyWorkflow, Snapshot } from "../workflow/define.ts";
+import type { Phase } from "../workflow/plan.ts";
 import { askModel, type ChatAnswer } from "./chat.ts";
 import { outputMode, redactFor, toMessage, type OutputMode } from "./providers.ts";
 import { parseDecision } from "./parse.ts";
@@ -24,6 +25,8 @@ const MAX_ECHO = 2000;
 export interface DecideRequest {
   readonly workflow: AnyWorkflow;
   readonly snapshot: Snapshot;
+  /** What the decision is for, in a step that plans or loops. */
+  readonly phase?: Phase | null;
   readonly model: BaseChatModel;
   readonly view: View;
   readonly mode?: OutputMode;
@@ -50,7 +53,7 @@ export type Decided =
  */
 export async function decide(request: DecideRequest): Promise<Decided> {
   const { workflow, snapshot, model } = request;
-  const { schema, strict } = decisionSchema(workflow, snapshot.execution.step, snapshot.state);
+  const { schema, strict } = decisionSchema(workflow, snapshot.execution.step, snapshot.state, request.phase?.kind);
   const mode = request.mode ?? outputMode(model);
   const messages = request.view.messages.map((message) => toMessage(message, model));
   if (mode === "json") messages.push(new HumanMessage(`JSON schema of the answer: ${JSON.stringify(schema)}`));

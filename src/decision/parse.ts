@@ -1,10 +1,17 @@
 import { jsonrepair } from "jsonrepair";
 import { z } from "zod";
 import { isPlainObject, shorten } from "../internal/json.ts";
+import { expectationSchema, type Call } from "../state/execution.ts";
 import type { Refusal } from "../state/patch.ts";
 import type { Decision } from "../workflow/record.ts";
 
 const text = z.string().nullish();
+// Strict output modes write null for what is left out.
+const expectationShape = z.strictObject({
+  path: text,
+  is: expectationSchema.shape.is,
+  value: z.union([z.string(), z.number(), z.boolean()]).nullish(),
+});
 // The patch's values are checked later, after the merge: a partial object is right as a patch.
 const decisionShape = z.strictObject({
   reasoning: z.unknown().optional(),
@@ -17,6 +24,8 @@ const decisionShape = z.strictObject({
       z.strictObject({
         tool: z.string(),
         args: z.custom<Record<string, unknown>>(isPlainObject, "expected an object"),
+        id: text,
+        expect: z.array(expectationShape).nullish(),
       }),
     )
     .nullish(),
@@ -58,11 +67,22 @@ export function shapeDecision(value: unknown): Parsed {
       patch: patch ?? null,
       clear: clear ?? null,
       next: next || null,
-      ...(calls?.length ? { calls } : {}),
+      ...(calls?.length ? { calls: calls.map(plainCall) } : {}),
       ask: ask || null,
       reply: reply || null,
     },
   };
+}
+
+type ParsedCall = NonNullable<z.infer<typeof decisionShape>["calls"]>[number];
+
+function plainCall({ tool, args, id, expect }: ParsedCall): Call {
+  const expected = (expect ?? []).map(({ path, is, value }) => ({
+    ...(path ? { path } : {}),
+    is,
+    ...(value === null || value === undefined ? {} : { value }),
+  }));
+  return { tool, args, ...(id ? { id } : {}), ...(expected.length > 0 ? { expect: expected } : {}) };
 }
 
 function refuse(reason: string): { ok: false; refusal: Refusal } {

@@ -1,7 +1,10 @@
 import { z } from "zod";
+import { isPlainObject } from "../internal/json.ts";
+import { EXPECTATION_KINDS } from "../state/execution.ts";
 import type { State } from "../state/fields.ts";
 import type { AnyWorkflow } from "../workflow/define.ts";
 import { moves } from "../workflow/next-step.ts";
+import type { PhaseKind } from "../workflow/plan.ts";
 
 export type JsonSchema = Readonly<Record<string, unknown>>;
 
@@ -30,11 +33,15 @@ export function decisionSchema(
   workflow: AnyWorkflow,
   step: string,
   state: State,
+  phase: PhaseKind | null = null,
 ): { schema: JsonSchema; strict: boolean } {
   const declared = workflow.steps[step];
-  const writes = (declared?.writes ?? []).filter((name) => !workflow.state[name]?.rules.runtimeOnly);
+  const isPlan = phase === "plan";
+  const mayWrite = isPlan ? [] : (declared?.writes ?? []);
+  const writes = mayWrite.filter((name) => !workflow.state[name]?.rules.runtimeOnly);
   const clearable = writes.filter((name) => workflow.state[name]?.rules.clearable);
-  const offered = offeredMoves(workflow, step, state);
+  const offered = isPlan ? [] : offeredMoves(workflow, step, state);
+  const mayCall = phase !== "conclude" && phase !== "close";
   let strict = true;
   const definitions: Record<string, JsonSchema> = {};
   const patch: Record<string, JsonSchema> = {};
@@ -49,14 +56,16 @@ export function decisionSchema(
     });
   }
   const calls: JsonSchema[] = [];
-  for (const name of declared?.tools ?? []) {
+  for (const name of mayCall ? (declared?.tools ?? []) : []) {
     const tool = workflow.tools[name];
     if (!tool) continue;
     const derived = fieldSchema(tool.parameters);
     strict &&= derived.strict;
-    const args = embed(`tool.${name}`, derived.schema, definitions);
+    const given = isPlan ? withReferences(derived.schema) : derived.schema;
+    const args = embed(`tool.${name}`, given, definitions);
+    const planned: Record<string, JsonSchema> = isPlan ? { id: { type: "string" }, expect: EXPECTATIONS } : {};
     calls.push({
-      ...closedObject({ tool: { type: "string", const: name }, args }),
+      ...closedObject({ tool: { type: "string", const: name }, args, ...planned }),
       description: tool.description,
     });
   }
@@ -69,11 +78,33 @@ export function decisionSchema(
     ...(offered.length > 0 ? { next: { type: ["string", "null"], enum: [...offered, null] } } : {}),
     ...(calls.length > 0 ? { calls: nullable({ type: "array", items: { anyOf: calls } }) } : {}),
     ask: text("a question to the user"),
-    reply: text("a text to the user"),
+    ...(isPlan ? {} : { reply: text("a text to the user") }),
   };
   const defined = Object.keys(definitions).length > 0 ? { $defs: definitions } : {};
   return { schema: { ...closedObject(properties), ...defined }, strict };
 }
+
+const REFERENCE = closedObject({ $ref: { type: "string", description: "c1 or c1.path: an earlier call's result" } });
+
+/** In a plan, an argument may come from an earlier call. */
+function withReferences(schema: JsonSchema): JsonSchema {
+  if (!isPlainObject(schema.properties)) return schema;
+  const properties = Object.entries(schema.properties).map(([name, given]): [string, JsonSchema] => {
+    const { description, ...rest } = given as JsonSchema;
+    return [name, { anyOf: [rest, REFERENCE], ...(description === undefined ? {} : { description }) }];
+  });
+  return { ...schema, properties: Object.fromEntries(properties) };
+}
+
+const EXPECTATIONS: JsonSchema = nullable({
+  type: "array",
+  description: "what the result has to be like",
+  items: closedObject({
+    path: { type: ["string", "null"] },
+    is: { type: "string", enum: EXPECTATION_KINDS },
+    value: { anyOf: [{ type: "string" }, { type: "number" }, { type: "boolean" }, { type: "null" }] },
+  }),
+});
 
 function closedObject(properties: Readonly<Record<string, JsonSchema>>): JsonSchema {
   return { type: "object", properties, required: Object.keys(properties), additionalProperties: false };

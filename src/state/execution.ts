@@ -1,7 +1,24 @@
 import { z } from "zod";
 
-const callSchema = z.object({ tool: z.string(), args: z.record(z.string(), z.unknown()) });
-/** A tool call as it was decided: the arguments are checked and complete. */
+export const EXPECTATION_KINDS = ["present", "not empty", "equal to", "at least", "at most", "containing"] as const;
+
+/** What a call's result has to be like, checked by code. */
+export const expectationSchema = z.object({
+  /** A path into the result, as in references: `periods.0.revenue`; the whole result where it is missing. */
+  path: z.string().optional(),
+  is: z.enum(EXPECTATION_KINDS),
+  value: z.union([z.string(), z.number(), z.boolean()]).optional(),
+});
+export type Expectation = z.infer<typeof expectationSchema>;
+
+const callSchema = z.object({
+  tool: z.string(),
+  args: z.record(z.string(), z.unknown()),
+  /** Its name in the decision, for references; `c1`, `c2`, … by position unless given. */
+  id: z.string().optional(),
+  expect: z.array(expectationSchema).optional(),
+});
+/** A tool call as it was decided: the arguments are checked and, apart from references to other calls, complete. */
 export type Call = z.infer<typeof callSchema>;
 
 const callResultSchema = z.object({
@@ -12,17 +29,35 @@ const callResultSchema = z.object({
   value: z.unknown().optional(),
   /** What went wrong and what to do, where the status is not ok. */
   error: z.string().optional(),
-  /** The arguments that it ran with, where a person changed them. */
+  /** The kind of error: the exception's name, or a code of ours. */
+  errorType: z.string().optional(),
+  /** What the tool advises after this error. */
+  hint: z.string().optional(),
+  /** The arguments that it ran with, where they are not those that were decided: a person changed them, or references were resolved. */
   args: z.record(z.string(), z.unknown()).optional(),
+  /** Its name in the decision, where the decision gave it one. */
+  name: z.string().optional(),
+  /** Where the whole value is, if it was too large to be shown as it is. */
+  artifact: z.string().optional(),
+  /** How often its body was started, where that was more than once. */
+  tries: z.number().optional(),
+  /** What was expected of it and did not come true. */
+  unmet: z.string().optional(),
 });
 /** What a tool call came to. */
 export type CallResult = z.infer<typeof callResultSchema>;
 
 /** What came back last: the user's message, an answer to a question, results of calls, or a child workflow's end. */
 const observationSchema = z.discriminatedUnion("kind", [
-  z.object({ kind: z.literal("message"), text: z.string() }),
-  z.object({ kind: z.literal("answer"), question: z.string(), text: z.string() }),
-  z.object({ kind: z.literal("results"), results: z.array(callResultSchema), note: z.string().optional() }),
+  // `at`: when it came, in milliseconds since 1970.
+  z.object({ kind: z.literal("message"), text: z.string(), at: z.number().optional() }),
+  z.object({ kind: z.literal("answer"), question: z.string(), text: z.string(), at: z.number().optional() }),
+  z.object({
+    kind: z.literal("results"),
+    results: z.array(callResultSchema),
+    note: z.string().optional(),
+    at: z.number().optional(),
+  }),
   z.object({ kind: z.literal("expired"), what: z.string() }),
   z.object({ kind: z.literal("workflow"), workflow: z.string(), status: z.string() }),
 ]);
@@ -90,6 +125,17 @@ const pendingSchema = z.discriminatedUnion("kind", [
     patch: z.record(z.string(), z.unknown()).nullable(),
     clear: z.array(z.string()).nullable(),
     next: z.string().nullable(),
+    /** Where they were not decided by a model or code, but made from a list or a plan. */
+    origin: z.enum(["map", "plan"]).optional(),
+    /** True where whoever decided them had read text from outside. */
+    untrusted: z.boolean().optional(),
+  }),
+  z.object({
+    kind: z.literal("workflows"),
+    decision: z.number(),
+    workflow: z.string(),
+    inputs: z.array(z.record(z.string(), z.unknown())),
+    startedAt: z.string().optional(),
   }),
 ]);
 export type Pending = z.infer<typeof pendingSchema>;
@@ -99,6 +145,18 @@ export type TaskStatus = (typeof TASK_STATUSES)[number];
 
 const taskErrorSchema = z.object({ code: z.string(), message: z.string(), step: z.string() });
 export type TaskError = z.infer<typeof taskErrorSchema>;
+
+const toolUseSchema = z.object({
+  /** Calls that ran, in the whole task. */
+  calls: z.number(),
+  /** How many of the latest in a row brought nothing that had not been seen before. */
+  stale: z.number(),
+  /** Digests of its latest different results. */
+  seen: z.array(z.string()),
+  /** Its latest failures, a line each: arguments and error. */
+  failed: z.array(z.string()),
+});
+export type ToolUse = z.infer<typeof toolUseSchema>;
 
 /**
  * The execution record: what the runtime knows about a task, kept in the channel `execution`. Only
@@ -128,6 +186,10 @@ export const executionSchema = z.object({
   lastError: taskErrorSchema.nullable(),
   usage: usageSchema,
   last: lastUpdateSchema.nullable(),
+  /** What was called so far, by tool; absent before the first call. */
+  toolUse: z.record(z.string(), toolUseSchema).optional(),
+  /** True once the task has taken in text from outside that nobody vouches for; never taken back. */
+  untrusted: z.boolean().optional(),
 });
 export type Execution = z.infer<typeof executionSchema>;
 

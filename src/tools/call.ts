@@ -6,9 +6,6 @@ import type { AnyTool, Reconciled, ToolContext } from "../workflow/tool.ts";
 import { MAX_TIMER_MS, retryDelay, sleep } from "./retry.ts";
 import { clean, explainError } from "./tool-error.ts";
 
-/** The largest result of a call that is kept, in bytes of JSON. */
-const MAX_RESULT_BYTES = 65_536;
-
 export type CallContext = Omit<ToolContext, "signal">;
 
 /**
@@ -168,8 +165,6 @@ function okResult(id: string, call: Call, value: unknown): CallResult {
   } catch (error) {
     return { ...ok, value: null, error: `its result cannot be stored: ${explainError(error).error}` };
   }
-  if (Buffer.byteLength(text) > MAX_RESULT_BYTES)
-    return { ...ok, value: clean(JSON.stringify(redactDeep(plain)), MAX_RESULT_BYTES / 4) };
   return { ...ok, value: JSON.parse(text) as unknown };
 }
 

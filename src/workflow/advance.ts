@@ -14,10 +14,14 @@ import { applyPatch, type Refusal, type Writer } from "../state/patch.ts";
 import { stepLimit, type AnyWorkflow, type Snapshot } from "./define.ts";
 import { admitCalls } from "./calls.ts";
 import { countDecision, FREE, lastUpdate, moveTo, type Decision, type DecisionCost } from "./record.ts";
-import { nextStep } from "./next-step.ts";
-import { targets } from "./next-step.ts";
+import { nextStep, targets } from "./next-step.ts";
+import { phaseFault, phaseOf, planFieldOf, type Plan } from "./plan.ts";
+import { stateFault } from "./state-budget.ts";
+import { takeIn, type TakenIn } from "./take-in.ts";
 
 const MAX_BECAUSE = 500;
+/** The items of one map step. */
+export const MAX_ITEMS = 1000;
 const MAX_TEXT_BYTES = 16_384;
 
 export type Admission =
@@ -34,7 +38,7 @@ export type Admission =
 /** How a step writes: a model only what it declares, code everything unless it declares less. */
 function writerOf(workflow: AnyWorkflow, step: string): Writer {
   const declared = workflow.steps[step];
-  const isCode = (declared?.run ?? declared?.workflow) !== undefined;
+  const isCode = (declared?.run ?? declared?.workflow ?? declared?.map) !== undefined;
   const writes = declared?.writes ?? (isCode ? undefined : []);
   return { kind: isCode ? "code" : "model", ...(writes ? { writes } : {}) };
 }
@@ -60,7 +64,19 @@ export function admitDecision(
   if (decision.calls?.length && (decision.ask || decision.reply)) {
     return refuse({ code: "INVALID_DECISION", reason: "calls stand alone: ask or reply when their results are there" });
   }
-  const called = admitCalls(workflow, step, decision.calls ?? []);
+  const phase = hasActed ? null : phaseOf(workflow, step, state);
+  const fault = phaseFault(phase, {
+    calls: decision.calls?.length ?? 0,
+    moves: Boolean(decision.next || decision.patch || decision.clear),
+    asks: Boolean(decision.ask),
+  });
+  if (fault) return refuse({ code: "INVALID_DECISION", reason: fault });
+  const isMap = workflow.steps[step]?.map !== undefined;
+  const { toolUse } = execution;
+  const called = admitCalls(workflow, step, decision.calls ?? [], {
+    ...(toolUse ? { toolUse } : {}),
+    ...(isMap ? { maxCalls: MAX_ITEMS } : phase?.maxCalls ? { maxCalls: phase.maxCalls } : {}),
+  });
   if (!called.ok) return called;
   for (const part of ["ask", "reply"] as const) {
     const bytes = Buffer.byteLength(decision[part] ?? "");
@@ -73,6 +89,8 @@ export function admitDecision(
   }
   const patched = applyPatch(workflow.state, state, decision, writerOf(workflow, step), workflow.checks);
   if (!patched.ok) return refuse(patched.refusal);
+  const tooLarge = stateFault(workflow, patched);
+  if (tooLarge) return refuse(tooLarge);
 
   const staysByTable = targets(workflow.steps[step]).includes(step);
   const mayStay = staysByTable || Boolean(decision.ask) || called.calls.length > 0 || hasActed;
@@ -127,12 +145,13 @@ export function applyDecision(
 ): { ok: true; update: Update } | { ok: false; refusal: Refusal } {
   const { execution } = snapshot;
   if (options.number <= execution.decisions) return { ok: true, update: { changes: {}, execution } };
-  const admitted = admitDecision(workflow, snapshot, decision);
+  let admitted = admitDecision(workflow, snapshot, decision);
   if (!admitted.ok) return admitted;
   if (admitted.calls.length > 0) {
-    const update = recordCalls(execution, { ...decision, calls: admitted.calls }, options);
+    const update = recordCalls(workflow, snapshot, { ...decision, calls: admitted.calls }, options);
     return { ok: true, update: { changes: {}, execution: update } };
   }
+  if (admitted.step !== execution.step) admitted = concluded(workflow, snapshot, admitted);
   const pending: Pending | null = decision.ask
     ? { kind: "question", decision: options.number, question: decision.ask }
     : null;
@@ -153,15 +172,33 @@ export function applyDecision(
   };
 }
 
+type Admitted = Extract<Admission, { ok: true }>;
+
+/** A step that planned or looped and is left has concluded: when it is entered again, it begins anew. */
+function concluded(workflow: AnyWorkflow, { execution, state }: Snapshot, admitted: Admitted): Admitted {
+  const into = planFieldOf(workflow.steps[execution.step]);
+  const plan = into === null ? null : ((state[into] ?? null) as Plan | null);
+  if (into === null || plan === null || plan.concluded) return admitted;
+  const value = { ...plan, concluded: true };
+  return {
+    ...admitted,
+    state: { ...admitted.state, [into]: value },
+    changes: { ...admitted.changes, [into]: value },
+  };
+}
+
 /** A decision with calls is recorded first; its patch and move wait for the results. */
 function recordCalls(
-  execution: Execution,
+  workflow: AnyWorkflow,
+  { execution, state }: Snapshot,
   decision: Decision & { calls: readonly Call[] },
   options: { number: number; observation: Observation | null; cost?: DecisionCost },
 ): Execution {
   const because = decision.because ? shorten(decision.because, MAX_BECAUSE) : null;
   const counted = countDecision(execution, { ...decision, because }, options.cost ?? FREE, options.observation);
   const { calls, patch = null, clear = null, next = null } = decision;
+  const step = workflow.steps[execution.step];
+  const origin = step?.map ? "map" : phaseOf(workflow, execution.step, state)?.kind === "plan" ? "plan" : null;
   const pending: Pending = {
     kind: "calls",
     decision: options.number,
@@ -169,6 +206,8 @@ function recordCalls(
     patch: patch && { ...patch },
     clear: clear && [...clear],
     next,
+    ...(origin ? { origin } : {}),
+    ...(execution.untrusted && !step?.trusted ? { untrusted: true } : {}),
   };
   return { ...counted, pending, status: "running" };
 }
@@ -208,16 +247,21 @@ function asCommitted(
   };
 }
 
-/** Records that a child workflow is to run; nothing else changes until it has finished. Pure. */
+/** Records that a child workflow, or one for each input, is to run; nothing else changes until all have finished. Pure. */
 export function startChild(
   snapshot: Snapshot,
-  child: { workflow: string; input: Record<string, unknown> },
+  child: { workflow: string; input: Record<string, unknown> } | { workflow: string; inputs: Record<string, unknown>[] },
   observation: Observation | null,
 ): Update {
   const { execution } = snapshot;
-  const decision: Decision = { because: `run workflow ${child.workflow}` };
+  const times = "inputs" in child ? `, ${child.inputs.length} times` : "";
+  const decision: Decision = { because: `run workflow ${child.workflow}${times}` };
   const counted = countDecision(execution, decision, FREE, observation);
-  const pending: Pending = { kind: "workflow", decision: execution.decisions + 1, ...child };
+  const number = execution.decisions + 1;
+  const pending: Pending =
+    "inputs" in child
+      ? { kind: "workflows", decision: number, ...child }
+      : { kind: "workflow", decision: number, ...child };
   return { changes: {}, execution: { ...counted, pending, status: "running" } };
 }
 
@@ -235,24 +279,45 @@ export function settle(
   { observation, result, usage }: Settlement,
 ): { ok: true; update: Update } | { ok: false; refusal: Refusal } {
   const { execution } = snapshot;
+  const { pending } = execution;
+  const taken =
+    pending?.kind === "calls" && observation.kind === "results"
+      ? takeIn(workflow, snapshot, pending, observation.results)
+      : NOTHING_TAKEN;
+  const observed = withNotes(observation, taken.notes);
   const settled: Execution = {
     ...execution,
+    ...taken.record,
     pending: null,
-    observation,
+    observation: observed,
     status: "running",
     revision: execution.revision + 1,
     usage: addUsage(execution.usage, usage),
-    last: lastUpdate("result", execution.step, null, observation, { ...FREE, usage }),
   };
-  if (!result) return { ok: true, update: { changes: {}, execution: settled } };
-  const { calls, ...rest } = result;
-  const admitted = admitDecision(workflow, snapshot, rest, Boolean(calls?.length));
-  if (!admitted.ok) return admitted;
-  const committed = asCommitted(workflow, snapshot.state, rest, admitted.changes);
-  const told = lastUpdate("result", execution.step, committed, observation, { ...FREE, usage });
-  const last = withAppended(workflow, snapshot.state, told, admitted.changes);
-  return {
-    ok: true,
-    update: { changes: admitted.changes, execution: moveTo(workflow, { ...settled, last }, admitted.step, null) },
-  };
+  let to = execution.step;
+  let decided: Decision = {};
+  let changes = taken.changes;
+  if (result) {
+    const { calls, ...rest } = result;
+    const base = { execution, state: taken.state ?? snapshot.state };
+    let admitted = admitDecision(workflow, base, rest, Boolean(calls?.length) || pending?.kind === "calls");
+    if (!admitted.ok) return admitted;
+    if (admitted.step !== execution.step) admitted = concluded(workflow, base, admitted);
+    to = admitted.step;
+    decided = rest;
+    changes = { ...changes, ...admitted.changes };
+  }
+  const hasChanged = Object.keys(changes).length > 0;
+  const committed = result || hasChanged ? asCommitted(workflow, snapshot.state, decided, changes) : null;
+  const told = lastUpdate("result", execution.step, committed, observed, { ...FREE, usage });
+  const last = withAppended(workflow, snapshot.state, told, changes);
+  const record = { ...settled, last };
+  return { ok: true, update: { changes, execution: result ? moveTo(workflow, record, to, null) : record } };
+}
+
+const NOTHING_TAKEN: Omit<TakenIn, "state"> & { readonly state?: State } = { changes: {}, record: {}, notes: [] };
+
+function withNotes(observation: Observation, notes: readonly string[]): Observation {
+  if (observation.kind !== "results" || notes.length === 0) return observation;
+  return { ...observation, note: [observation.note ?? [], notes].flat().join("; ") };
 }

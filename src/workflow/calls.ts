@@ -1,6 +1,9 @@
+import type { z } from "zod";
+import type { ErrorCode } from "../errors.ts";
 import { isPlainObject, notJson, shorten } from "../internal/json.ts";
-import type { Call } from "../state/execution.ts";
+import type { Call, Execution } from "../state/execution.ts";
 import type { Refusal } from "../state/patch.ts";
+import { dependenciesOf, referencesIn } from "./references.ts";
 import type { AnyWorkflow } from "./define.ts";
 import type { AnyTool } from "./tool.ts";
 
@@ -8,32 +11,88 @@ import type { AnyTool } from "./tool.ts";
 const MAX_CALLS = 16;
 const MAX_ARGUMENT_BYTES = 32_768;
 
-type Arguments = Readonly<Record<string, unknown>>;
+/** What a decision's calls are checked against, beside the definition. */
+export interface CallRules {
+  /** What the task has called so far. */
+  readonly toolUse?: Execution["toolUse"];
+  /** How many calls are taken; 16 unless set. */
+  readonly maxCalls?: number;
+}
 
-/** Checks the calls of a decision: tools that the step lists, arguments that fit. Pure. */
+/**
+ * Checks the calls of a decision: tools that the step lists, within their limits, arguments that fit, and
+ * references that lead somewhere. Pure.
+ */
 export function admitCalls(
   workflow: AnyWorkflow,
   step: string,
   calls: readonly Call[],
+  { toolUse = {}, maxCalls = MAX_CALLS }: CallRules = {},
 ): { ok: true; calls: readonly Call[] } | { ok: false; refusal: Refusal } {
-  if (calls.length > MAX_CALLS) {
-    const reason = `${calls.length} calls in one decision; at most ${MAX_CALLS} are taken`;
+  if (calls.length > maxCalls) {
+    const reason = `${calls.length} calls in one decision; at most ${maxCalls} are taken`;
     return { ok: false, refusal: { code: "INVALID_DECISION", reason } };
   }
-  const tools = workflow.steps[step]?.tools ?? [];
+  const tools = toolsOf(workflow, step);
   const admitted: Call[] = [];
-  for (const { tool: name, args } of calls) {
+  for (const call of calls) {
+    const { tool: name, args } = call;
     const tool = tools.includes(name) ? workflow.tools[name] : undefined;
     if (!tool) {
       const has = tools.length > 0 ? `its tools are ${tools.join(", ")}` : "it has none";
       const reason = `step ${step} has no tool "${shorten(name, 80)}"; ${has}`;
       return { ok: false, refusal: { code: "UNKNOWN_TOOL", reason } };
     }
-    const checked = checkArguments(name, tool, args);
-    if (!checked.ok) return { ok: false, refusal: { code: "INVALID_ARGUMENTS", reason: checked.reason } };
-    admitted.push({ tool: name, args: checked.args });
+    const made = toolUse[name]?.calls ?? 0;
+    if (tool.limit !== undefined && made + admitted.filter((other) => other.tool === name).length >= tool.limit) {
+      const reason = `${name} may be called ${tool.limit} times in a task, and ${made} have been made: stop and report what you have`;
+      return { ok: false, refusal: { code: "TOOL_LIMIT", reason } };
+    }
+    const checked = admitArguments(name, tool, args);
+    if (!checked.ok) return { ok: false, refusal: { code: checked.code, reason: checked.reason } };
+    const { id, expect } = call;
+    admitted.push({ tool: name, args: checked.args, ...(id ? { id } : {}), ...(expect?.length ? { expect } : {}) });
   }
+  const dependencies = dependenciesOf(admitted, workflow.tools);
+  if (!dependencies.ok) return { ok: false, refusal: { code: "INVALID_REFERENCE", reason: dependencies.reason } };
   return { ok: true, calls: admitted };
+}
+
+/** The tools that a step may call. */
+export function toolsOf(workflow: AnyWorkflow, step: string): readonly string[] {
+  const declared = workflow.steps[step];
+  const mapped = declared?.map?.tool;
+  return mapped === undefined ? (declared?.tools ?? []) : [...(declared?.tools ?? []), mapped];
+}
+
+type Arguments = Readonly<Record<string, unknown>>;
+
+/** Arguments with references are checked as far as they are known; the rest when the references are resolved. */
+function admitArguments(
+  name: string,
+  tool: AnyTool,
+  args: Arguments,
+): { ok: true; args: Record<string, unknown> } | { ok: false; code: ErrorCode; reason: string } {
+  const found = referencesIn(args);
+  if (!found.ok) return { ok: false, code: "INVALID_REFERENCE", reason: `${name}: ${found.reason}` };
+  if (found.references.length === 0) {
+    const checked = checkArguments(name, tool, args);
+    return checked.ok ? checked : { ok: false, code: "INVALID_ARGUMENTS", reason: checked.reason };
+  }
+  const places = found.references.map(({ at }) => at);
+  const parsed = tool.parameters.safeParse(args);
+  const touches = (path: readonly PropertyKey[]) =>
+    places.some((at) => at.every((key, depth) => depth >= path.length || String(path[depth]) === key));
+  const issues = (parsed.error?.issues ?? []).filter(({ path }) => !touches(path) && !isAbsent(args, path));
+  if (issues.length > 0) return { ok: false, code: "INVALID_ARGUMENTS", reason: tellIssues(name, issues) };
+  const bytes = Buffer.byteLength(JSON.stringify(args));
+  if (bytes > MAX_ARGUMENT_BYTES) return { ok: false, code: "INVALID_ARGUMENTS", reason: tooLarge(name, bytes) };
+  return { ok: true, args: { ...args } };
+}
+
+/** Strict output modes write null for what is left out. */
+function isAbsent(args: Arguments, path: readonly PropertyKey[]): boolean {
+  return path.length === 1 && args[String(path[0])] === null;
 }
 
 /**
@@ -52,8 +111,7 @@ export function checkArguments(
     if (again.success) parsed = again;
   }
   if (!parsed.success) {
-    const issues = parsed.error.issues.map((issue) => [issue.path.join("."), issue.message].filter(Boolean).join(": "));
-    return { ok: false, reason: `the arguments of ${name} do not fit: ${shorten(issues.join("; "), 300)}` };
+    return { ok: false, reason: tellIssues(name, parsed.error.issues) };
   }
   const value = parsed.data;
   const problem = isPlainObject(value) ? notJson(value) : "they are no object";
@@ -62,13 +120,19 @@ export function checkArguments(
   }
   const bytes = Buffer.byteLength(JSON.stringify(value));
   if (bytes > MAX_ARGUMENT_BYTES) {
-    return {
-      ok: false,
-      reason: `the arguments of ${name} have ${bytes} bytes, at most ${MAX_ARGUMENT_BYTES} are taken`,
-    };
+    return { ok: false, reason: tooLarge(name, bytes) };
   }
   // What a schema leaves undefined would not survive the checkpoint either.
   return { ok: true, args: JSON.parse(JSON.stringify(value)) as Record<string, unknown> };
+}
+
+function tellIssues(name: string, issues: readonly z.core.$ZodIssue[]): string {
+  const told = issues.map((issue) => [issue.path.join("."), issue.message].filter(Boolean).join(": "));
+  return `the arguments of ${name} do not fit: ${shorten(told.join("; "), 300)}`;
+}
+
+function tooLarge(name: string, bytes: number): string {
+  return `the arguments of ${name} have ${bytes} bytes, at most ${MAX_ARGUMENT_BYTES} are taken`;
 }
 
 /**

@@ -3,9 +3,9 @@ import type { BaseChatModel } from "@langchain/core/language_models/chat_models"
 import { WorkflowError } from "../errors.ts";
 import type { Clock } from "../internal/clock.ts";
 import type { Fields, PatchOf, State, StateOf, ValueOf } from "../state/fields.ts";
-import type { Execution, Observation } from "../state/execution.ts";
+import type { CallResult, Execution, Observation } from "../state/execution.ts";
 import type { CrossFieldCheck } from "../state/patch.ts";
-import type { Approval, Tool, Tools } from "./tool.ts";
+import type { Approval, Interceptor, Tool, Tools } from "./tool.ts";
 import type { Migrations } from "./migrations.ts";
 import { findFaults } from "./validate.ts";
 import type { z } from "zod";
@@ -55,6 +55,52 @@ export type Approvals<F extends Fields, T extends Tools> =
   | readonly (keyof T & string)[]
   | { readonly [K in keyof T]?: Approval<T[K] extends Tool<infer S> ? z.infer<S> : never, StateOf<F>> };
 
+/** How a step plans. */
+export interface PlanRule<Name extends string = string> {
+  /** The field that keeps the plan and what became of it, made with `planField()`. */
+  readonly into: Name;
+  /** The model that plans and plans again, where it differs from the one that concludes. */
+  readonly planner?: BaseChatModel;
+  /** How often a plan that did not come true is made again; 2 unless set. Then follows a free loop. */
+  readonly maxReplans?: number;
+  /** The rounds of that free loop; 10 unless set. */
+  readonly maxRounds?: number;
+  /** The calls of one plan at most; 50 unless set. */
+  readonly maxCalls?: number;
+}
+
+/** How a step loops freely. */
+export interface ReactRule<Name extends string = string> {
+  /** The field that keeps what was called and found, made with `planField()`. */
+  readonly into: Name;
+  /** The rounds of calls at most; 10 unless set. */
+  readonly maxRounds?: number;
+}
+
+/** What became of one item of a list. */
+export interface MapResult {
+  readonly status: CallResult["status"] | "completed" | "failed";
+  /** A tool's result, or a finished workflow's state. */
+  readonly value: unknown;
+  readonly error: string | null;
+}
+
+/** A step that does the same for each item of a list. */
+export interface MapRule<F extends Fields, N extends string, T extends Tools> {
+  /** The items, at most 1,000. */
+  readonly over: (state: StateOf<F>) => readonly unknown[];
+  /** The tool to call for each item; or else `workflow`. */
+  readonly tool?: keyof T & string;
+  /** The workflow to run for each item, as a task of its own. */
+  readonly workflow?: AnyWorkflow;
+  /** The tool's arguments or the workflow's inputs for an item. */
+  readonly input: (item: never, index: number, state: StateOf<F>) => Readonly<Record<string, unknown>>;
+  /** How many run at once; 4 unless set. */
+  readonly parallel?: number;
+  /** What to make of all results, in the order of the items, and where to go. */
+  readonly output: (results: readonly MapResult[], state: StateOf<F>) => StepResult<F, N>;
+}
+
 /** One step. Without `run`, `workflow` or `final` a model decides. */
 export interface Step<F extends Fields = Fields, N extends string = string, T extends Tools = Tools> {
   /** The steps that may follow. The only way from here to anywhere. */
@@ -68,6 +114,12 @@ export interface Step<F extends Fields = Fields, N extends string = string, T ex
   readonly tools?: readonly (keyof T & string)[];
   /** The calls that a person has to approve here. Where the tool itself demands one too, the stricter wins. */
   readonly approve?: Approvals<F, T>;
+  /** Plans its calls first, and runs them in the order that their references demand. The model has to conclude in the end. */
+  readonly plan?: PlanRule<keyof F & string>;
+  /** A free loop: the model calls tools until it concludes, at most so many rounds; then it has to say what is known and what is open. */
+  readonly react?: ReactRule<keyof F & string>;
+  /** Code in place of the model: one tool or workflow for each item of a list, several at once, joined in order. */
+  readonly map?: MapRule<F, N, T>;
   /** How long this step's questions and approvals stay open, and where the task goes then. */
   readonly deadline?: { readonly afterMs: number; readonly to: N };
   /** The model of this step, where it differs from the workflow's. */
@@ -76,6 +128,8 @@ export interface Step<F extends Fields = Fields, N extends string = string, T ex
   readonly maxDecisions?: number;
   /** Code in place of the model. It gets a frozen state and returns a decision. */
   readonly run?: (state: StateOf<F>, context: StepContext) => StepResult<F, N> | Promise<StepResult<F, N>>;
+  /** With `run` or `map`: its author vouches for the calls that it makes, even after the task has taken in text from outside. */
+  readonly trusted?: true;
   /** Another workflow in place of the model, run as a task of its own. */
   readonly workflow?: AnyWorkflow;
   /** The child workflow's inputs, from this workflow's state. */
@@ -107,6 +161,17 @@ export interface WorkflowDefinition<
   readonly checks?: Readonly<Record<string, CrossFieldCheck<StateOf<F>>>>;
   /** What steps may call, by name. */
   readonly tools?: T;
+  /** Checks every call before it runs, whatever tool it is of and whatever the model says. */
+  readonly intercept?: Interceptor | readonly Interceptor[];
+  /**
+   * What code keeps of a tool's result, by tool: a patch that commits with the result, also where other
+   * calls failed. So the state does not depend on whether a model notes what it has found out.
+   */
+  readonly onResult?: { readonly [K in keyof T]?: (result: CallResult, state: StateOf<F>) => PatchOf<F> };
+  /** How many calls of one decision run at once; 8 unless set. */
+  readonly parallelCalls?: number;
+  /** The size of the whole state as JSON: from when it is warned about, and what is refused; 4,096 and 32,768 bytes unless set. */
+  readonly stateBudget?: { readonly warnBytes?: number; readonly maxBytes?: number };
   /** How tasks of older versions become tasks of this one, by the version that each leads to. */
   readonly migrations?: Migrations;
   readonly initial: NoInfer<N>;
@@ -126,6 +191,12 @@ export interface Workflow<F extends Fields = Fields, N extends string = string, 
   readonly input: readonly I[];
   readonly checks: Readonly<Record<string, CrossFieldCheck>>;
   readonly tools: Tools;
+  readonly intercept: readonly Interceptor[];
+  /** By tool; typed in the definition, so that a workflow can be spread into another definition. */
+  // oxlint-disable-next-line typescript/no-generated-empty-object-type
+  readonly onResult: Readonly<Record<never, never>>;
+  readonly parallelCalls: number;
+  readonly stateBudget: { readonly warnBytes: number; readonly maxBytes: number };
   readonly migrations: Migrations;
   readonly initial: N;
   readonly steps: Readonly<Record<N, Step<F, N, never>>>;
@@ -133,12 +204,17 @@ export interface Workflow<F extends Fields = Fields, N extends string = string, 
 }
 
 /** A workflow whose names are not known to the type checker, as the runtime handles it. */
-export type AnyWorkflow = Omit<Workflow<Fields, string, string>, "steps"> & {
+export type AnyWorkflow = Omit<Workflow<Fields, string, string>, "steps" | "onResult"> & {
   readonly steps: Readonly<Record<string, RuntimeStep>>;
+  readonly onResult: Readonly<Record<string, ResultKeeper | undefined>>;
 };
 
+/** What code keeps of a tool's result, as the runtime handles it. */
+type ResultKeeper = (result: CallResult, state: never) => Readonly<Record<string, unknown>>;
+
 /** A step as the runtime handles it. */
-export interface RuntimeStep extends Omit<Step, "run" | "to" | "output" | "input" | "tools" | "approve"> {
+export interface RuntimeStep extends Omit<Step, "run" | "to" | "output" | "input" | "tools" | "approve" | "map"> {
+  readonly map?: RuntimeMap;
   readonly tools?: readonly string[];
   readonly approve?: readonly string[] | Readonly<Record<string, Approval | undefined>>;
   readonly to?: readonly (string | { to: string; when: (state: never) => boolean; because: string })[];
@@ -147,6 +223,17 @@ export interface RuntimeStep extends Omit<Step, "run" | "to" | "output" | "input
   readonly output?: (child: ChildResult) => unknown;
 }
 
+/** A map step's rule as the runtime handles it. */
+export interface RuntimeMap {
+  readonly over: (state: never) => readonly unknown[];
+  readonly tool?: string;
+  readonly workflow?: AnyWorkflow;
+  readonly input: (item: never, index: number, state: never) => Readonly<Record<string, unknown>>;
+  readonly parallel?: number;
+  readonly output: (results: readonly MapResult[], state: never) => unknown;
+}
+
+const DEFAULT_PARALLEL_CALLS = 8;
 const DEFAULT_TASK_DECISIONS = 100;
 const DEFAULT_STEP_DECISIONS = 25;
 
@@ -180,6 +267,10 @@ export function defineWorkflow<
     input: definition.input ?? [],
     checks: (definition.checks ?? {}) as Readonly<Record<string, CrossFieldCheck>>,
     tools: definition.tools ?? {},
+    intercept: [definition.intercept ?? []].flat(),
+    onResult: definition.onResult ?? {},
+    parallelCalls: definition.parallelCalls ?? DEFAULT_PARALLEL_CALLS,
+    stateBudget: { warnBytes: 4096, maxBytes: 32_768, ...definition.stateBudget },
     migrations: definition.migrations ?? {},
     initial: definition.initial,
     steps: definition.steps,

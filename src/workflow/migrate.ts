@@ -204,6 +204,7 @@ function ruleMisfit(workflow: AnyWorkflow, state: State): Misfit | null {
 const STRUCTURAL = new Set<string>([
   "UNKNOWN_TOOL",
   "INVALID_ARGUMENTS",
+  "INVALID_REFERENCE",
   "UNKNOWN_FIELD",
   "INVALID_FIELD",
   "FIELD_TOO_LARGE",
@@ -214,8 +215,9 @@ const STRUCTURAL = new Set<string>([
 
 function pendingMisfit(workflow: AnyWorkflow, execution: Execution, state: State): Misfit | null {
   const { pending, step } = execution;
-  if (pending?.kind === "workflow") {
-    const child = workflow.steps[step]?.workflow?.name;
+  if (pending?.kind === "workflow" || pending?.kind === "workflows") {
+    const declared = workflow.steps[step];
+    const child = (pending.kind === "workflow" ? declared?.workflow : declared?.map?.workflow)?.name;
     if (child === pending.workflow) return null;
     const now = child === undefined ? "no workflow" : `workflow "${child}"`;
     return { reason: `it runs workflow "${pending.workflow}" in step "${step}", which runs ${now} now`, step };

@@ -149,7 +149,7 @@ function migratePending(pending: Pending, step: string, names: Names): Pending {
     return { ...pending, ...(renamedDecision(pending, names, true) as Partial<typeof pending>) };
   }
   // The child's task is named by the step that started it.
-  return pending.kind === "workflow" && names.place(step) !== step
+  return (pending.kind === "workflow" || pending.kind === "workflows") && names.place(step) !== step
     ? { ...pending, startedAt: pending.startedAt ?? step }
     : pending;
 }

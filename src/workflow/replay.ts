@@ -9,8 +9,10 @@ import {
   type Execution,
   type LastUpdate,
   type Pending,
+  type ToolUse,
 } from "../state/execution.ts";
 import { stateIn } from "../state/fields.ts";
+import { usedNow } from "./tool-use.ts";
 
 /** How many lines about the latest decisions a record keeps. */
 const RECENT_LINES = 3;
@@ -49,7 +51,10 @@ export interface Replay {
  */
 export function commitEntry(from: Execution | null, execution: Execution, last: LastUpdate, isForked = false): Values {
   const { kind: _kind, step, decision, appended, observation, usage, measures } = last;
-  const likely = from && expected(from, last, execution.step);
+  const plain = from && expected(from, last, execution.step);
+  const counted = from && expectedUse(from, last);
+  const isCounted = counted !== null && jsonEqual(execution.toolUse ?? null, counted);
+  const likely = plain && isCounted ? { ...plain, toolUse: counted } : plain;
   const line = likely && isNext(likely.recent, execution.recent) ? execution.recent.at(-1) : undefined;
   const record = Object.entries(execution).filter(([name, value]) => {
     if (name === "last" || (name === "recent" && line !== undefined)) return false;
@@ -63,6 +68,7 @@ export function commitEntry(from: Execution | null, execution: Execution, last: 
     ...(jsonEqual(usage, NO_USAGE) ? {} : { usage }),
     ...(measures ? { measures } : {}),
     ...(line === undefined ? {} : { line }),
+    ...(isCounted ? { counted: true } : {}),
     to: execution.step,
     record: Object.fromEntries(record),
     ...(isForked && from ? { base: fingerprint(from) } : {}),
@@ -91,14 +97,20 @@ function expected(from: Execution, last: LastUpdate, step: string): Execution {
 }
 
 /** What a decision leaves to be carried out: its calls, or its question. */
-function expectedPending({ decisions }: Execution, { decision }: LastUpdate): Pending | null {
+function expectedPending({ decisions, untrusted }: Execution, { decision }: LastUpdate): Pending | null {
   const { calls, ask, patch = null, clear = null, next = null } = (decision ?? {}) as Readonly<Record<string, unknown>>;
   const pending = calls
-    ? { kind: "calls", decision: decisions + 1, calls, patch, clear, next }
+    ? { kind: "calls", decision: decisions + 1, calls, patch, clear, next, ...(untrusted ? { untrusted } : {}) }
     : ask
       ? { kind: "question", decision: decisions + 1, question: ask }
       : null;
   return pending as Pending | null;
+}
+
+/** What results add to the count of calls. Entries of older releases have not been counted. */
+function expectedUse({ pending, toolUse }: Execution, { observation }: LastUpdate): Record<string, ToolUse> | null {
+  if (pending?.kind !== "calls" || observation?.kind !== "results") return null;
+  return usedNow(toolUse ?? {}, pending.calls, observation.results);
 }
 
 /** Whether the latest lines are those of before and one more. */
@@ -189,7 +201,9 @@ function nextRecord(from: Execution, kind: string, data: Values, unfit: Unfit): 
   const { step, decision, appended, observation = null, usage = NO_USAGE, measures = null, line, record, to } = data;
   const last = { kind, step, decision, ...(appended ? { appended } : {}), observation, usage, measures } as LastUpdate;
   const recent = line === undefined ? from.recent : [...from.recent, line].slice(-RECENT_LINES);
-  const execution = checked({ ...expected(from, last, String(to)), recent, ...(record as Values) }, unfit);
+  const toolUse = data.counted ? expectedUse(from, last) : null;
+  const likely = { ...expected(from, last, String(to)), recent, ...(toolUse ? { toolUse } : {}) };
+  const execution = checked({ ...likely, ...(record as Values) }, unfit);
   if (execution.revision === from.revision + 1) return execution;
   throw unfit(`the revision went from ${from.revision} to ${execution.revision}`);
 }

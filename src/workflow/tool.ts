@@ -1,6 +1,8 @@
 import type { z } from "zod";
 import type { Clock } from "../internal/clock.ts";
+import type { CallResult } from "../state/execution.ts";
 import type { State } from "../state/fields.ts";
+import type { ArtifactReader } from "./artifact.ts";
 
 /** What a tool's body gets beside its arguments. */
 export interface ToolContext {
@@ -16,6 +18,37 @@ export interface ToolContext {
   readonly clock: Clock;
   /** Aborted at the time limit and when the run is cancelled. */
   readonly signal: AbortSignal;
+  /** Big results of this task, kept whole. */
+  readonly artifacts: ArtifactReader;
+  /** The state when the call was decided. */
+  readonly state: State;
+}
+
+/** What an interceptor sees beside the arguments. */
+export interface InterceptContext {
+  readonly tool: string;
+  readonly taskId: string;
+  readonly step: string;
+  readonly state: State;
+}
+
+/**
+ * Looks at a call before it runs, whatever the model says, and may refuse it with a reason that the model
+ * is told. One that throws refuses too.
+ */
+export type Interceptor<Args = never> = (
+  args: Args,
+  context: InterceptContext,
+) => { readonly refuse: string } | null | undefined | void;
+
+/** When a failed body is started again within the call's time limit. */
+export interface RetryRule {
+  /** How often the body is started at most, the first time included. */
+  readonly tries: number;
+  /** The errors that are worth another try: by name or code, or by a function. Nothing else is tried again. */
+  readonly on: readonly string[] | ((error: unknown) => boolean);
+  /** The wait before the second try, in milliseconds, doubled before each further one and jittered; 200 unless set. */
+  readonly delayMs?: number;
 }
 
 /** Who has to agree to a call, how many of them, and for how long the request stands. */
@@ -49,6 +82,25 @@ export interface ToolDefinition<S extends z.ZodType> {
   readonly idempotent?: boolean;
   /** The longest that one call may take, in milliseconds; 30,000 unless set. */
   readonly timeoutMs?: number;
+  /** Tries again after declared errors; without it a body is started once. */
+  readonly retry?: RetryRule;
+  /** How many calls one task may make; a further one is refused with the advice to stop and report. */
+  readonly limit?: number;
+  /** Calls of one decision that share a key run in order, one at a time; for instance the file that they write. */
+  readonly conflicts?: (args: z.infer<S>) => string | readonly string[] | null;
+  /** Checks by code before anything runs. */
+  readonly intercept?: Interceptor<z.infer<S>> | readonly Interceptor<z.infer<S>>[];
+  /** True where text from outside must not reach its arguments without a person's approval. */
+  readonly privileged?: boolean;
+  /** True where its results are our own data, not text that somebody else may have written. */
+  readonly trusted?: boolean;
+  /** The shape of its result, for checking references to it before anything runs. */
+  readonly result?: z.ZodType;
+  /**
+   * What code keeps of a result in the state: a patch that commits with the result, whatever became of
+   * other calls. For tools that belong to a field, as the todo tools do; else use the workflow's `onResult`.
+   */
+  readonly onResult?: (result: CallResult, state: State) => Readonly<Record<string, unknown>>;
   /** Calls that a person has to approve in every step. */
   readonly approve?: Approval<z.infer<S>, State>;
   /**
@@ -67,7 +119,9 @@ export interface Tool<S extends z.ZodType = z.ZodType> extends Omit<ToolDefiniti
 }
 
 /** A tool whose argument types are not known to the type checker, as the runtime handles it. */
-export interface AnyTool extends Omit<Tool, "approve" | "reconcile" | "run"> {
+export interface AnyTool extends Omit<Tool, "approve" | "reconcile" | "run" | "conflicts" | "intercept"> {
+  readonly conflicts?: (args: never) => string | readonly string[] | null;
+  readonly intercept?: Interceptor | readonly Interceptor[];
   readonly approve?: Approval;
   readonly reconcile?: (args: never, context: ToolContext) => Promise<Reconciled> | Reconciled;
   readonly run: (args: never, context: ToolContext) => unknown;

@@ -2,12 +2,13 @@ import { z } from "zod";
 import type { AnyWorkflow, RuntimeStep } from "./define.ts";
 import type { Migration } from "./migrations.ts";
 import type { ApprovalRule } from "./tool.ts";
+import { toolsOf } from "./calls.ts";
 import { NAME, type Fault } from "./fault.ts";
 import { targets } from "./next-step.ts";
 
 /** What is wrong with the tools of a definition and with where they are used. Pure. */
 export function toolFaults(workflow: AnyWorkflow): readonly Fault[] {
-  const used = new Set(Object.values(workflow.steps).flatMap((step) => step.tools ?? []));
+  const used = new Set(Object.keys(workflow.steps).flatMap((step) => toolsOf(workflow, step)));
   return [
     ...Object.keys(workflow.tools).flatMap((name) => declarationFaults(workflow, name, used.has(name))),
     ...Object.entries(workflow.steps).flatMap(([name, step]) => useFaults(workflow, `steps.${name}`, step)),

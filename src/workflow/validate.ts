@@ -2,6 +2,8 @@ import { z } from "zod";
 import type { AnyWorkflow, RuntimeStep } from "./define.ts";
 import { NAME, type Fault } from "./fault.ts";
 import { targets } from "./next-step.ts";
+import { planFieldOf } from "./plan.ts";
+import { budgetFaults, kindFaults } from "./validate-steps.ts";
 import { migrationFaults, toolFaults } from "./validate-tools.ts";
 
 const RESERVED_STEPS = new Set(["act", "__start__", "__end__", "__input__", "__copy__"]);
@@ -13,6 +15,8 @@ export function findFaults(workflow: AnyWorkflow): readonly Fault[] {
     ...nameFaults(workflow),
     ...fieldFaults(workflow),
     ...Object.entries(workflow.steps).flatMap(([name, step]) => stepFaults(workflow, name, step)),
+    ...kindFaults(workflow),
+    ...budgetFaults(workflow),
     ...toolFaults(workflow),
     ...migrationFaults(workflow),
     ...pathFaults(workflow),
@@ -102,10 +106,6 @@ function stepFaults(workflow: AnyWorkflow, name: string, step: RuntimeStep): Fau
       }
     }
   }
-  const decider = [step.run, step.workflow, step.final].filter((kind) => kind !== undefined).length;
-  if (decider > 1) {
-    faults.push({ path, code: "INVALID_STEP", message: "has more than one of run, workflow and final" });
-  }
   if (step.final && (step.to ?? step.writes ?? step.instructions ?? step.model ?? step.tools) !== undefined) {
     faults.push({
       path,
@@ -123,7 +123,7 @@ function stepFaults(workflow: AnyWorkflow, name: string, step: RuntimeStep): Fau
       message: "must be a whole number from 1, or Infinity",
     });
   }
-  const modelDecides = decider === 0;
+  const modelDecides = [step.run, step.workflow, step.map, step.final].every((kind) => kind === undefined);
   for (const field of modelDecides ? (step.writes ?? []) : []) {
     if (workflow.state[field]?.rules.runtimeOnly) {
       faults.push({
@@ -207,6 +207,9 @@ function loopsForEver(workflow: AnyWorkflow, name: string): boolean {
 function writerFaults(workflow: AnyWorkflow): Fault[] {
   const faults: Fault[] = [];
   const steps = Object.values(workflow.steps);
+  // What code keeps of results may go into any field.
+  const keepsResults =
+    Object.keys(workflow.onResult).length > 0 || Object.values(workflow.tools).some((tool) => tool.onResult);
   for (const field of workflow.input) {
     if (!Object.hasOwn(workflow.state, field)) {
       faults.push({ path: "input", code: "UNKNOWN_FIELD", message: `there is no field "${field}"` });
@@ -214,9 +217,12 @@ function writerFaults(workflow: AnyWorkflow): Fault[] {
   }
   for (const name of Object.keys(workflow.state)) {
     const written = steps.some(
-      (step) => step.writes?.includes(name) || ((step.run ?? step.workflow) !== undefined && step.writes === undefined),
+      (step) =>
+        step.writes?.includes(name) ||
+        planFieldOf(step) === name ||
+        ((step.run ?? step.workflow ?? step.map) !== undefined && step.writes === undefined),
     );
-    if (!written && !workflow.input.includes(name)) {
+    if (!written && !keepsResults && !workflow.input.includes(name)) {
       faults.push({ path: `state.${name}`, code: "UNWRITTEN_FIELD", message: "no step writes it and it is no input" });
     }
   }

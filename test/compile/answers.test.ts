@@ -94,7 +94,7 @@ describe.each(places)("with $name", ({ place }) => {
     const graph = compile(interview, { model: scriptedModel(TWO_QUESTIONS), ...place()() });
     await graph.invoke({}, config);
     const second = await graph.invoke({ message: "red" }, config);
-    expect(second.execution.observation).toEqual({ kind: "answer", question: "Which colour?", text: "red" });
+    expect(second.execution.observation).toMatchObject({ kind: "answer", question: "Which colour?", text: "red" });
   });
 
   test("an answer to an older, already answered question is stale and the new one still waits (K6)", async () => {

@@ -54,7 +54,7 @@ test("calls run, and the patch and the move commit with their results", async ()
   expect(result.execution.status).toBe("completed");
   expect(result.note).toBe("paid");
   expect(ledger).toEqual([{ order: "77", amount: 5, key: expect.stringMatching(/^t\/1\.0\//) }]);
-  expect(result.execution.observation).toEqual({
+  expect(result.execution.observation).toMatchObject({
     kind: "results",
     results: [
       { id: "1.0", tool: "pay", status: "ok", value: { receipt: "r-77" } },

@@ -867,7 +867,7 @@ describe("user code changes the state only by what it returns", () => {
     });
     const graph = compile(workflow);
     const result = await graph.invoke({ message: "said" }, config);
-    expect(result.execution.observation).toEqual({ kind: "message", text: "said" });
+    expect(result.execution.observation).toMatchObject({ kind: "message", text: "said" });
   });
 });
 

@@ -211,7 +211,7 @@ test("a task that has not taken its input in is neither overridden nor edited, a
   });
   await expect(graph.updateState(config, { note: "x" })).rejects.toMatchObject({ code: "INVALID_UPDATE" });
   const paused = await graph.invoke(null, config);
-  expect(paused.execution.observation).toEqual({ kind: "message", text: "remember me" });
+  expect(paused.execution.observation).toMatchObject({ kind: "message", text: "remember me" });
 });
 
 test("one due task that fails does not keep the others from being woken", async () => {

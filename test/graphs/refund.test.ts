@@ -225,6 +225,8 @@ describe("the ledger in a file", () => {
       clients: { ledger },
       clock: { now: () => 0 },
       signal: AbortSignal.timeout(1000),
+      state: {},
+      artifacts: { read: async () => null, list: async () => [] },
     });
 
   test("tells whether a payment was made, before and after there is a file", async () => {

@@ -6,7 +6,7 @@ import type { CallResult } from "../../src/state/execution.ts";
 import { artifactTools, type Preview } from "../../src/tools/artifacts.ts";
 import { onBothDialects } from "../support/stores.ts";
 
-const COUNT = 900;
+const COUNT = 10_000;
 const FOUND = 777;
 const LINES = Array.from({ length: COUNT }, (_, index) =>
   (index === FOUND - 1 ? "ERROR: the disk is full" : `line ${index + 1}`).padEnd(69, "."),

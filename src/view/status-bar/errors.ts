@@ -1,0 +1,28 @@
+import type { CallResult } from "../../state/execution.ts";
+import type { StatusBarInput } from "./input.ts";
+import { quote } from "./quote.ts";
+
+const MAX_LINE = 200;
+const MAX_HINT = 300;
+
+/**
+ * What helps after a failed call, beside its message: the kind of error, the arguments, what to try and what
+ * was tried before. All of it is data from outside and quoted.
+ */
+export function errorLines(input: StatusBarInput, result: CallResult, failuresAfter: number): readonly string[] {
+  if (result.status !== "error" && result.status !== "timeout") return [];
+  const uses = input.snapshot.execution.toolUse ?? {};
+  const failed = Object.hasOwn(uses, result.tool) ? (uses[result.tool]?.failed ?? []) : [];
+  const own = failed.length - 1 - failuresAfter;
+  const before = failed.slice(0, Math.max(own, 0));
+  const { errorType, hint, args } = result;
+  return [
+    ...(errorType ? [`error type: ${quote(errorType, 60)}`] : []),
+    // Arguments that were changed stand in the result already.
+    ...(own >= 0 && failed[own] && !args ? [`the call: ${quote(failed[own], MAX_LINE)}`] : []),
+    ...(hint ? [`what to try: ${quote(hint, MAX_HINT)}`] : []),
+    ...(before.length > 0
+      ? [`failed before, do not repeat: ${before.map((line) => quote(line, MAX_LINE)).join("; ")}`]
+      : []),
+  ];
+}

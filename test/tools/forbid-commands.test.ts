@@ -338,31 +338,18 @@ describe("options", () => {
 });
 
 describe("properties", () => {
-  /** Ways to write a word that change nothing about it. */
+  /** Ways to write a sign that change nothing about it. */
+  const ways = [
+    (sign: string) => sign,
+    (sign: string) => `'${sign}'`,
+    (sign: string) => `"${sign}"`,
+    (sign: string) => `\\${sign}`,
+    (sign: string) => `''${sign}""`,
+  ];
   const quoted = (word: string) =>
     fc
-      .array(fc.constantFrom("plain", "single", "double", "backslash", "empty"), {
-        minLength: word.length,
-        maxLength: word.length,
-      })
-      .map((ways) =>
-        [...word]
-          .map((sign, index) => {
-            switch (ways[index]) {
-              case "single":
-                return `'${sign}'`;
-              case "double":
-                return `"${sign}"`;
-              case "backslash":
-                return `\\${sign}`;
-              case "empty":
-                return `''${sign}""`;
-              default:
-                return sign;
-            }
-          })
-          .join(""),
-      );
+      .tuple(...word.split("").map((sign) => fc.constantFrom(...ways.map((way) => way(sign)))))
+      .map((signs) => signs.join(""));
   const deadly = fc.tuple(quoted("rm"), quoted("-rf"), quoted("/")).map((words) => words.join(" "));
   const inShell = (command: string) => `bash -c '${command.replaceAll("'", `'\\''`)}'`;
   const layer = fc.constantFrom(

@@ -124,9 +124,9 @@ function pay({ state, results }: Prompt, phrases: Phrases): object {
     return { because: "everything is known", calls: [{ tool: "pay_back", args: { order, amount: state.amount } }] };
   const why = result.detail.replace(/^Error: /, "");
   if (result.status === "ok") {
-    const receipt = /"receipt":"([^"]+)"/.exec(result.detail)?.[1] ?? "-";
+    const receipt = /\breceipt: "?([^",}\s]+)/.exec(result.detail)?.[1] ?? "-";
     // A person may have changed the amount; the result then tells which it was.
-    const changed = /with \{[^}]*"amount":([\d.]+)/.exec(result.detail)?.[1];
+    const changed = /with \{[^}]*\bamount: ([\d.]+)/.exec(result.detail)?.[1];
     const amount = changed === undefined ? Number(state.amount) : Number(changed);
     return {
       because: "it was paid",

@@ -11,6 +11,7 @@ import { actCalls } from "./act-calls.ts";
 import { actChild } from "./act-child.ts";
 import { actWorkflows } from "./act-map.ts";
 import { expired, pause, type Action } from "./action.ts";
+import { updateWithFacts } from "./facts.ts";
 import { snapshotOf, type ChannelValues } from "./channels.ts";
 import { enter, FORKS, type Runtime } from "./runtime.ts";
 
@@ -50,7 +51,10 @@ function carryOut(action: Action, pending: Pending): Promise<Settlement> {
 
 function commit(runtime: Runtime, snapshot: Snapshot, outcome: Settlement): Record<string, unknown> {
   const settled = settle(runtime.workflow, snapshot, outcome);
-  if (settled.ok) return { ...settled.update.changes, execution: settled.update.execution };
+  if (settled.ok) {
+    const { changes, execution } = updateWithFacts(runtime, snapshot, settled.update);
+    return { ...changes, execution };
+  }
   if (outcome.observation.kind === "results" && outcome.result?.calls) {
     // What was done stays done: the results commit, the patch and the move do not.
     const note = `the patch and the move were dropped: ${settled.refusal.reason}`;

@@ -14,6 +14,7 @@ import { fail, FREE, type Decision, type DecisionCost } from "../workflow/record
 import type { RuntimeMap, RuntimeStep, Snapshot } from "../workflow/define.ts";
 import { outputOf } from "./act-map.ts";
 import { snapshotOf, type ChannelValues } from "./channels.ts";
+import { withFacts } from "./facts.ts";
 import { enter, SPENT, STREAM_REPLIES, type Runtime } from "./runtime.ts";
 import type { Lease } from "./store.ts";
 import { viewOf } from "./view-of.ts";
@@ -27,8 +28,7 @@ export function stepNode(runtime: Runtime, name: string, step: RuntimeStep) {
     const lease = enter(runtime, name, values.execution, config);
     const snapshot = namedSnapshot(runtime, values, lease);
     // A newer message replaces the latest observation; else that stays the latest.
-    const observation: Observation | null =
-      values.message === null ? null : { kind: "message", text: values.message, at: runtime.clock.now() };
+    const observation = values.message === null ? null : messageOf(runtime, snapshot, values.message);
     const limit = reachedLimit(runtime.workflow, snapshot.execution);
     if (limit) return write({ changes: {}, execution: fail(snapshot.execution, limit, FREE, observation) }, values);
     if (step.workflow) {
@@ -57,6 +57,11 @@ export function stepNode(runtime: Runtime, name: string, step: RuntimeStep) {
     });
     return write(applied.ok ? applied.update : refused(snapshot, applied.refusal, decided.cost, observation), values);
   };
+}
+
+function messageOf(runtime: Runtime, snapshot: Snapshot, text: string): Observation {
+  const message: Observation = { kind: "message", text, at: runtime.clock.now() };
+  return withFacts(runtime, snapshot, message, snapshot.execution.observation);
 }
 
 /** The inputs of a map step, one an item. */

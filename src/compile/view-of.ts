@@ -4,6 +4,7 @@ import type { Observation } from "../state/execution.ts";
 import { needsTurns, type ViewOptions } from "../view/options.ts";
 import { summaryCut } from "../view/policies/summary.ts";
 import { renderView, type View } from "../view/render.ts";
+import { statusBar } from "../view/status-bar.ts";
 import type { StandingSnapshot } from "../view/scene.ts";
 import { transcript, type Turn } from "../view/transcript.ts";
 import type { Snapshot } from "../workflow/define.ts";
@@ -36,10 +37,19 @@ export async function viewOf(
   const isAdaptive = options.policy === "adaptive";
   const events = needsTurns(options) ? await store.events(taskId, isAdaptive ? LOG_ENTRIES : undefined) : [];
   const turns = transcript(events);
+  const observed = observation ?? snapshot.execution.observation;
+  const { bar } = statusBar({
+    workflow,
+    snapshot,
+    observation: observed,
+    now: runtime.clock.now(),
+    ...(options.statusBar ? { options: options.statusBar } : {}),
+  });
   const view = renderView({
     workflow,
     snapshot,
-    observation: observation ?? snapshot.execution.observation,
+    observation: observed,
+    statusBar: bar,
     turns,
     options,
     assignment,

@@ -49,14 +49,26 @@ export type CallResult = z.infer<typeof callResultSchema>;
 
 /** What came back last: the user's message, an answer to a question, results of calls, or a child workflow's end. */
 const observationSchema = z.discriminatedUnion("kind", [
-  // `at`: when it came, in milliseconds since 1970.
-  z.object({ kind: z.literal("message"), text: z.string(), at: z.number().optional() }),
-  z.object({ kind: z.literal("answer"), question: z.string(), text: z.string(), at: z.number().optional() }),
+  // `at`: when it came, in milliseconds since 1970. `facts`: what code tells the model about it, a line each.
+  z.object({
+    kind: z.literal("message"),
+    text: z.string(),
+    at: z.number().optional(),
+    facts: z.array(z.string()).optional(),
+  }),
+  z.object({
+    kind: z.literal("answer"),
+    question: z.string(),
+    text: z.string(),
+    at: z.number().optional(),
+    facts: z.array(z.string()).optional(),
+  }),
   z.object({
     kind: z.literal("results"),
     results: z.array(callResultSchema),
     note: z.string().optional(),
     at: z.number().optional(),
+    facts: z.array(z.string()).optional(),
   }),
   z.object({ kind: z.literal("expired"), what: z.string() }),
   z.object({ kind: z.literal("workflow"), workflow: z.string(), status: z.string() }),
@@ -90,6 +102,8 @@ const measuresSchema = z.object({
   firstTokenMs: z.number(),
   /** Bytes (UTF-8) of the view that was sent. Tokens are counted when somebody looks: that is slow. */
   viewBytes: z.number(),
+  /** The status bar that was shown, where later prompts go on showing it. */
+  bar: z.array(z.string()).optional(),
 });
 export type Measures = z.infer<typeof measuresSchema>;
 

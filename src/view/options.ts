@@ -1,5 +1,6 @@
 import { WorkflowError } from "../errors.ts";
 import { CACHE_RULES, cacheRule, type CacheRule, type ProviderName } from "./cache-rules.ts";
+import type { StatusBarOptions } from "./status-bar/input.ts";
 import type { Turn } from "./transcript.ts";
 
 /** Which part of the past the model sees beside the instructions. */
@@ -23,6 +24,8 @@ export interface ViewOptions {
   readonly provider?: ProviderName | CacheRule;
   /** Under `summary`: makes the summary, in place of the extract that code makes. */
   readonly summarise?: Summarise;
+  /** Which run-time facts the model is told; all five kinds unless switched off. */
+  readonly statusBar?: StatusBarOptions;
 }
 
 export const WINDOW_TURNS = 6;

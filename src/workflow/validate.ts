@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { AnyWorkflow, RuntimeStep } from "./define.ts";
+import { isModelStep, type AnyWorkflow, type RuntimeStep } from "./define.ts";
 import { NAME, type Fault } from "./fault.ts";
 import { targets } from "./next-step.ts";
 import { planFieldOf } from "./plan.ts";
@@ -123,8 +123,7 @@ function stepFaults(workflow: AnyWorkflow, name: string, step: RuntimeStep): Fau
       message: "must be a whole number from 1, or Infinity",
     });
   }
-  const modelDecides = [step.run, step.workflow, step.map, step.final].every((kind) => kind === undefined);
-  for (const field of modelDecides ? (step.writes ?? []) : []) {
+  for (const field of isModelStep(step) ? (step.writes ?? []) : []) {
     if (workflow.state[field]?.rules.runtimeOnly) {
       faults.push({
         path: `${path}.writes`,

@@ -1,3 +1,4 @@
+import { WorkflowError } from "../../errors.ts";
 import type { Checkpoint, SerializerProtocol } from "@langchain/langgraph-checkpoint";
 import { unknownTask } from "../../compile/admit-input.ts";
 import { childTaskId } from "../../compile/child.ts";
@@ -29,7 +30,7 @@ export interface TaskWithLog {
  * Reads everything of a task, within one transaction, so that a task that runs at the moment is told as
  * it was at one point between two writes.
  *
- * @throws UNKNOWN_TASK.
+ * @throws UNKNOWN_TASK, TASK_UNFINISHED.
  */
 export async function readTask(sql: Sql, serde: SerializerProtocol, taskId: string): Promise<TaskWithLog> {
   const head = await readHead(sql, taskId, "");
@@ -37,6 +38,7 @@ export async function readTask(sql: Sql, serde: SerializerProtocol, taskId: stri
   if (!head || !row) throw unknownTask(taskId);
   const { channel_values: values } = (await load(serde, row.type, row.checkpoint)) as Checkpoint;
   const { execution, state } = taskIn(values);
+  if (execution.pending?.kind === "workflows") throw runsMany(taskId, execution.pending.inputs.length);
   const task: ExportedTask = {
     execution,
     state,
@@ -52,6 +54,12 @@ export async function readTask(sql: Sql, serde: SerializerProtocol, taskId: stri
     events: await readEvents(sql, taskId),
     artifacts: await readArtifacts(sql, taskId),
   };
+}
+
+/** An export names one child task; without the others an import would run them anew, with all their effects. */
+function runsMany(taskId: string, count: number): WorkflowError {
+  const message = `task ${taskId} runs ${count} child workflows at the moment, and an export can go with one; let them finish first`;
+  return new WorkflowError("TASK_UNFINISHED", message, { details: { taskId, children: count } });
 }
 
 function messageIn(values: Readonly<Record<string, unknown>>): string | null {

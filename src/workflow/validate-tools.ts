@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { isPlainObject } from "../internal/json.ts";
 import type { AnyWorkflow, RuntimeStep } from "./define.ts";
 import type { Migration } from "./migrations.ts";
 import type { ApprovalRule } from "./tool.ts";
@@ -10,6 +11,7 @@ import { targets } from "./next-step.ts";
 export function toolFaults(workflow: AnyWorkflow): readonly Fault[] {
   const used = new Set(Object.keys(workflow.steps).flatMap((step) => toolsOf(workflow, step)));
   return [
+    ...interceptFaults("intercept", workflow.intercept),
     ...Object.keys(workflow.tools).flatMap((name) => declarationFaults(workflow, name, used.has(name))),
     ...Object.entries(workflow.steps).flatMap(([name, step]) => useFaults(workflow, `steps.${name}`, step)),
   ];
@@ -34,8 +36,45 @@ function declarationFaults(workflow: AnyWorkflow, name: string, used: boolean): 
     const why = error instanceof Error ? error.message : String(error);
     fault("INVALID_TOOL", `its parameters would not survive as JSON: ${why}`);
   }
+  if (tool.limit !== undefined && !isCount(tool.limit)) {
+    fault("INVALID_LIMIT", "limit must be a whole number of at least 1");
+  }
+  if (tool.result !== undefined && !(tool.result instanceof z.ZodType)) {
+    fault("INVALID_TOOL", "its result must be a zod schema");
+  }
+  for (const part of ["conflicts", "onResult", "reconcile"] as const) {
+    const given: unknown = tool[part];
+    if (given !== undefined && typeof given !== "function") fault("INVALID_TOOL", `its ${part} must be a function`);
+  }
+  faults.push(...retryFaults(`${path}.retry`, tool.retry), ...interceptFaults(`${path}.intercept`, tool.intercept));
   if (typeof tool.approve === "object") faults.push(...ruleFaults(`${path}.approve`, tool.approve));
   return faults;
+}
+
+const isCount = (value: unknown) => typeof value === "number" && Number.isInteger(value) && value >= 1;
+
+/** What is wrong with a rule of retries, which may come from where nobody checks types. */
+function retryFaults(path: string, rule: unknown): readonly Fault[] {
+  if (rule === undefined) return [];
+  const fault = (code: Fault["code"], message: string): Fault => ({ path, code, message });
+  if (!isPlainObject(rule)) return [fault("INVALID_TOOL", "must be an object: { tries, on, delayMs? }")];
+  const { tries, on, delayMs = 0 } = rule;
+  const isNamed = Array.isArray(on) && on.length > 0 && on.every((name) => typeof name === "string" && name !== "");
+  return [
+    ...(isCount(tries) ? [] : [fault("INVALID_LIMIT", "tries must be a whole number of at least 1")]),
+    ...(isNamed || typeof on === "function"
+      ? []
+      : [fault("INVALID_TOOL", "on must name the errors that are tried again, or be a function")]),
+    ...(typeof delayMs === "number" && delayMs >= 0 && Number.isFinite(delayMs)
+      ? []
+      : [fault("INVALID_LIMIT", "delayMs must be a number of at least 0")]),
+  ];
+}
+
+function interceptFaults(path: string, intercept: unknown): readonly Fault[] {
+  const checks: readonly unknown[] = intercept === undefined ? [] : [intercept].flat();
+  if (checks.every((check) => typeof check === "function")) return [];
+  return [{ path, code: "INVALID_TOOL", message: "must be a function or a list of functions" }];
 }
 
 function useFaults(workflow: AnyWorkflow, path: string, step: RuntimeStep): Fault[] {

@@ -53,12 +53,14 @@ export async function actChild(action: Action, pending: Extract<Pending, { kind:
 export async function runChild(action: Action, decision: number, child: ChildCall): Promise<ChildStanding> {
   const { runtime, lease, forks, config } = action;
   const { runner, childId, input, prefix, passed } = child;
+  const { execution } = action.snapshot;
+  const isUntrusted = execution.untrusted === true && !runtime.workflow.steps[execution.step]?.trusted;
   // An answer that came in time is passed on before the child looks at the clock.
   const earlier = await runtime.store.requests(lease.taskId, decision, forks);
   const known = earlier.filter((row) => row.answer !== null && row.request.id.startsWith(prefix));
   let news = await passAll(action, childId, known, prefix);
   for (;;) {
-    const standing = await runner.run(childId, input, config, news);
+    const standing = await runner.run(childId, input, config, news, isUntrusted);
     if (standing.kind === "ended") return standing;
     const asked = standing.requests.map((request) => ({ ...request, id: prefix + request.id }));
     await runtime.store.addRequests(lease.taskId, decision, forks, asked);
@@ -147,5 +149,6 @@ function childOutcome(
   const open = openMoves(runtime.workflow, step, { ...snapshot.state, ...result.patch });
   const next = result.next ?? (open.length === 1 ? open[0] : null);
   const observation: Observation = { kind: "workflow", workflow: pending.workflow, status: ended.status };
-  return { observation, result: { ...result, next: next ?? null }, usage: ended.usage };
+  const { usage, untrusted } = ended;
+  return { observation, result: { ...result, next: next ?? null }, usage, untrusted };
 }

@@ -78,7 +78,8 @@ function workflowsOutcome({ runtime, snapshot }: Action, workflow: string, ended
   const status = failed === 0 ? `completed, ${ended.length} times` : `failed, ${failed} of ${ended.length}`;
   const usage = ended.reduce((sum: Usage, child) => addUsage(sum, child.usage), NO_USAGE);
   const result = outputOf(runtime.workflow, snapshot.execution.step, snapshot.state, results);
-  return { observation: { kind: "workflow", workflow, status }, result, usage };
+  const untrusted = ended.some((child) => child.untrusted);
+  return { observation: { kind: "workflow", workflow, status }, result, usage, untrusted };
 }
 
 /**

@@ -80,7 +80,7 @@ async function askPerson(action: Action, pending: Extract<Pending, { kind: "ques
         text: row.answer.text,
         at: clock.now(),
       };
-      return { observation, result: null, usage: NO_USAGE };
+      return { observation, result: null, usage: NO_USAGE, untrusted: workflow.untrustedMessages };
     }
     // The row may be older than this run, and its time with it.
     const request = row?.request ?? asked;

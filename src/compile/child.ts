@@ -12,6 +12,8 @@ export type ChildStanding =
       readonly state: State;
       readonly error: string | null;
       readonly usage: Usage;
+      /** True where it has taken in text from outside. */
+      readonly untrusted: boolean;
     };
 
 /** Runs a workflow that is a step of another, as a task of its own. */
@@ -22,6 +24,7 @@ export interface ChildRunner {
     input: Readonly<Record<string, unknown>>,
     config: RunnableConfig,
     hasNews: boolean,
+    untrusted: boolean,
   ): Promise<ChildStanding>;
 }
 

@@ -18,7 +18,7 @@ import type { ChildRunner } from "./child.ts";
 import { InProcessStore } from "./in-process-store.ts";
 import { leanWriters, NodeBody, Route } from "./node-body.ts";
 import { openRequests } from "./open-requests.ts";
-import type { Runtime } from "./runtime.ts";
+import { UNTRUSTED, type Runtime } from "./runtime.ts";
 import { stepNode } from "./step-node.ts";
 import type { TaskStore } from "./store.ts";
 import { WorkflowGraph, type WorkflowResult } from "./workflow-graph.ts";
@@ -148,12 +148,17 @@ function childRunners(workflow: AnyWorkflow, options: CompileOptions): Record<st
 function childRunner(graph: WorkflowGraph, step: string): ChildRunner {
   const { store, workflow } = graph.runtime;
   return {
-    async run(taskId, input, config, hasNews) {
+    async run(taskId, input, config, hasNews, untrusted) {
       const head = await store.head(taskId);
       const open = await openRequests(store, taskId, head);
       const waiting =
         !hasNews && open.length > 0 && !open.some((request) => isExpired(request, graph.runtime.clock.now()));
-      const own = { configurable: { thread_id: taskId }, signal: config.signal, callbacks: config.callbacks };
+      const marked = untrusted ? { [UNTRUSTED]: true } : {};
+      const own = {
+        configurable: { thread_id: taskId, ...marked },
+        signal: config.signal,
+        callbacks: config.callbacks,
+      };
       if (!head) await graph.invoke(input, own as never);
       else if (!waiting && dueNode(workflow, head.execution) !== END_OF_TASK) await graph.invoke(null, own as never);
       const now = await store.head(taskId);
@@ -169,6 +174,7 @@ function childRunner(graph: WorkflowGraph, step: string): ChildRunner {
         state: snapshotOf(workflow, values).state,
         error: execution.lastError?.message ?? null,
         usage: execution.usage,
+        untrusted: execution.untrusted === true,
       };
     },
   };

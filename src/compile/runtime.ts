@@ -37,6 +37,9 @@ export const SPENT = "__statecard_spent";
 /** How often the task had been forked when the run began: a question asked again is another request. */
 export const FORKS = "__statecard_forks";
 
+/** Set by a parent that has taken in text from outside: then its child's inputs may come from there. */
+export const UNTRUSTED = "__statecard_untrusted";
+
 /** Marks a call from inside another graph's node that names a task of its own. */
 export const OWN_TASK = "__statecard_own_task";
 

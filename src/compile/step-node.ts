@@ -15,7 +15,7 @@ import type { RuntimeMap, RuntimeStep, Snapshot } from "../workflow/define.ts";
 import { outputOf } from "./act-map.ts";
 import { snapshotOf, type ChannelValues } from "./channels.ts";
 import { withFacts } from "./facts.ts";
-import { enter, SPENT, STREAM_REPLIES, type Runtime } from "./runtime.ts";
+import { enter, SPENT, STREAM_REPLIES, UNTRUSTED, type Runtime } from "./runtime.ts";
 import type { Lease } from "./store.ts";
 import { viewOf } from "./view-of.ts";
 
@@ -26,7 +26,9 @@ import { viewOf } from "./view-of.ts";
 export function stepNode(runtime: Runtime, name: string, step: RuntimeStep) {
   return async (values: ChannelValues, config: LangGraphRunnableConfig): Promise<Record<string, unknown>> => {
     const lease = enter(runtime, name, values.execution, config);
-    const snapshot = namedSnapshot(runtime, values, lease);
+    const isUntrusted =
+      config.configurable?.[UNTRUSTED] === true || (runtime.workflow.untrustedMessages && values.message !== null);
+    const snapshot = namedSnapshot(runtime, values, lease, isUntrusted);
     // A newer message replaces the latest observation; else that stays the latest.
     const observation = values.message === null ? null : messageOf(runtime, snapshot, values.message);
     const limit = reachedLimit(runtime.workflow, snapshot.execution);
@@ -87,9 +89,10 @@ function mapDecision(
   return { because: `${tool} for ${items.length} items`, calls: items.map((args) => ({ tool, args })) };
 }
 
-function namedSnapshot(runtime: Runtime, values: ChannelValues, lease: Lease): Snapshot {
+function namedSnapshot(runtime: Runtime, values: ChannelValues, lease: Lease, isUntrusted: boolean): Snapshot {
   const { execution, state } = snapshotOf(runtime.workflow, values);
-  return { state, execution: { ...execution, taskId: lease.taskId } };
+  const marked = isUntrusted ? { untrusted: true } : {};
+  return { state, execution: { ...execution, taskId: lease.taskId, ...marked } };
 }
 
 /** The node's return: the changed fields, the record, and the message taken. */

@@ -270,13 +270,15 @@ export interface Settlement {
   readonly observation: Observation;
   readonly result: Decision | null;
   readonly usage: Usage;
+  /** True where the outcome brings text from outside. */
+  readonly untrusted?: boolean;
 }
 
 /** Commits the outcome of a pending action. Pure. */
 export function settle(
   workflow: AnyWorkflow,
   snapshot: Snapshot,
-  { observation, result, usage }: Settlement,
+  { observation, result, usage, untrusted }: Settlement,
 ): { ok: true; update: Update } | { ok: false; refusal: Refusal } {
   const { execution } = snapshot;
   const { pending } = execution;
@@ -288,6 +290,7 @@ export function settle(
   const settled: Execution = {
     ...execution,
     ...taken.record,
+    ...(untrusted || execution.untrusted ? { untrusted: true } : {}),
     pending: null,
     observation: observed,
     status: "running",

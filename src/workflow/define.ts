@@ -161,6 +161,8 @@ export interface WorkflowDefinition<
   readonly checks?: Readonly<Record<string, CrossFieldCheck<StateOf<F>>>>;
   /** What steps may call, by name. */
   readonly tools?: T;
+  /** True where messages and answers come from strangers: then they count as text from outside, as tool results do. */
+  readonly untrustedMessages?: boolean;
   /** Checks every call before it runs, whatever tool it is of and whatever the model says. */
   readonly intercept?: Interceptor | readonly Interceptor[];
   /**
@@ -191,6 +193,7 @@ export interface Workflow<F extends Fields = Fields, N extends string = string, 
   readonly input: readonly I[];
   readonly checks: Readonly<Record<string, CrossFieldCheck>>;
   readonly tools: Tools;
+  readonly untrustedMessages: boolean;
   readonly intercept: readonly Interceptor[];
   /** By tool; typed in the definition, so that a workflow can be spread into another definition. */
   // oxlint-disable-next-line typescript/no-generated-empty-object-type
@@ -267,6 +270,7 @@ export function defineWorkflow<
     input: definition.input ?? [],
     checks: (definition.checks ?? {}) as Readonly<Record<string, CrossFieldCheck>>,
     tools: definition.tools ?? {},
+    untrustedMessages: definition.untrustedMessages ?? false,
     intercept: [definition.intercept ?? []].flat(),
     onResult: definition.onResult ?? {},
     parallelCalls: definition.parallelCalls ?? DEFAULT_PARALLEL_CALLS,

@@ -8,9 +8,9 @@ export interface Scheduled {
 }
 
 /**
- * The waiting calls that may go on now: everything that they use is there, and no earlier call with one of
- * their keys is unsettled. Those that most others wait for come first. A call that waits, fails or hangs so
- * holds back only what depends on it. Pure.
+ * The waiting calls that may go on now: everything that they use is there, no earlier call with one of their
+ * keys is unsettled, and none runs. Those that most others wait for come first. A call that waits, fails or
+ * hangs so holds back only what depends on it. Pure.
  */
 export function readyCalls(calls: readonly Scheduled[]): readonly number[] {
   const ready = calls.flatMap((call, position) => {
@@ -22,16 +22,17 @@ export function readyCalls(calls: readonly Scheduled[]): readonly number[] {
   return ready.toSorted((a, b) => (heights[b] ?? 0) - (heights[a] ?? 0) || a - b);
 }
 
-/** An earlier call whose keys are not known yet might turn out to have the same. */
+/**
+ * An earlier call whose keys are not known yet might turn out to have the same. A later one can run already
+ * where an edit has given this one its key since.
+ */
 function isHeldBack(calls: readonly Scheduled[], position: number): boolean {
   const keys = calls[position]?.keys ?? [];
   if (keys.length === 0) return false;
-  return calls
-    .slice(0, position)
-    .some(
-      (earlier) =>
-        earlier.state !== "settled" && (earlier.keys === null || earlier.keys.some((key) => keys.includes(key))),
-    );
+  return calls.some((other, index) => {
+    const mayHold = index < position ? other.state !== "settled" : index > position && other.state === "running";
+    return mayHold && (other.keys === null || other.keys.some((key) => keys.includes(key)));
+  });
 }
 
 /** How many calls, one after the other, wait for each. */

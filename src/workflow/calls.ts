@@ -85,6 +85,8 @@ function admitArguments(
     places.some((at) => at.every((key, depth) => depth >= path.length || String(path[depth]) === key));
   const issues = (parsed.error?.issues ?? []).filter(({ path }) => !touches(path) && !isAbsent(args, path));
   if (issues.length > 0) return { ok: false, code: "INVALID_ARGUMENTS", reason: tellIssues(name, issues) };
+  const problem = notJson(args);
+  if (problem) return { ok: false, code: "INVALID_ARGUMENTS", reason: notStorable(name, problem) };
   const bytes = Buffer.byteLength(JSON.stringify(args));
   if (bytes > MAX_ARGUMENT_BYTES) return { ok: false, code: "INVALID_ARGUMENTS", reason: tooLarge(name, bytes) };
   return { ok: true, args: { ...args } };
@@ -116,7 +118,7 @@ export function checkArguments(
   const value = parsed.data;
   const problem = isPlainObject(value) ? notJson(value) : "they are no object";
   if (problem || !isPlainObject(value)) {
-    return { ok: false, reason: `the arguments of ${name} cannot be stored as JSON: ${problem}` };
+    return { ok: false, reason: notStorable(name, problem ?? "they are no object") };
   }
   const bytes = Buffer.byteLength(JSON.stringify(value));
   if (bytes > MAX_ARGUMENT_BYTES) {
@@ -129,6 +131,10 @@ export function checkArguments(
 function tellIssues(name: string, issues: readonly z.core.$ZodIssue[]): string {
   const told = issues.map((issue) => [issue.path.join("."), issue.message].filter(Boolean).join(": "));
   return `the arguments of ${name} do not fit: ${shorten(told.join("; "), 300)}`;
+}
+
+function notStorable(name: string, problem: string): string {
+  return `the arguments of ${name} cannot be stored as JSON: ${problem}`;
 }
 
 function tooLarge(name: string, bytes: number): string {

@@ -17,7 +17,8 @@ export function unmetExpectation(value: unknown, expectations: readonly Expectat
 
 function problemOf(value: unknown, { path = "", is, value: wanted }: Expectation): string | null {
   const name = shorten(path, 80) || "the result";
-  const at = valueAt(value, path === "" ? [] : path.replaceAll(/\[(\d+)\]/g, ".$1").split("."));
+  const keys = path.replaceAll(/\[(\d+)\]/g, ".$1").replace(/^\./, "");
+  const at = valueAt(value, keys === "" ? [] : keys.split("."));
   const found = at.found ? at.value : null;
   if (found === null) return `${name} is missing`;
   if (is === "present") return null;

@@ -170,10 +170,10 @@ describe("errors", () => {
   test("come with their kind, the arguments, what to try and what was tried", () => {
     const result: CallResult = { ...failed("readFile"), errorType: "ENOENT", hint: "list the folder first" };
     expect(attached({ observation: results(result), execution: { toolUse }, options: { counters: false } })).toEqual([
-      'error type: "ENOENT"',
-      String.raw`the call: "{\"path\":\"b\"}: no such file"`,
-      'what to try: "list the folder first"',
-      String.raw`failed before, do not repeat: "{\"path\":\"a\"}: no such file"`,
+      "error type: “ENOENT”",
+      'the call: “{"path":"b"}: no such file”',
+      "what to try: “list the folder first”",
+      'failed before: “{"path":"a"}: no such file”',
     ]);
   });
 
@@ -181,9 +181,19 @@ describe("errors", () => {
     const observation = results(failed("readFile", "3.0"), failed("readFile", "3.1"));
     const lines = attached({ observation, execution: { toolUse }, options: { counters: false } });
     expect(lines).toEqual([
-      String.raw`3.0: the call: "{\"path\":\"a\"}: no such file"`,
-      String.raw`3.1: the call: "{\"path\":\"b\"}: no such file"`,
-      String.raw`3.1: failed before, do not repeat: "{\"path\":\"a\"}: no such file"`,
+      '3.0: the call: “{"path":"a"}: no such file”',
+      '3.1: the call: “{"path":"b"}: no such file”',
+      '3.1: failed before: “{"path":"a"}: no such file”',
+    ]);
+  });
+
+  test("that are repeated as they were are called so", () => {
+    const again = { readFile: used(3, ["a: x", "b: x", "a: x"]) };
+    const observation = results(failed("readFile"));
+    expect(attached({ observation, execution: { toolUse: again }, options: { counters: false } })).toEqual([
+      "the call: “a: x”",
+      "the same call has failed in the same way before: change something",
+      "failed before: “b: x”",
     ]);
   });
 
@@ -201,8 +211,8 @@ describe("todo", () => {
     const todos = [todo("1", "completed"), todo("2", "in_progress"), todo("3", "pending"), todo("4", "cancelled")];
     expect(bar({ state: { todos } })).toEqual([
       "todos: 1 of 3 done, 1 cancelled; set the status of an item when it changes:",
-      '[>] 2: "do 2"',
-      '[ ] 3: "do 3"',
+      "[>] 2: “do 2”",
+      "[ ] 3: “do 3”",
     ]);
   });
 
@@ -225,8 +235,8 @@ describe("system", () => {
   test("directory and machine", () => {
     const options = { system: { directory: "cwd", os: "Ubuntu 24.04", shell: "/bin/bash" } };
     expect(bar({ state: { cwd: "/srv/app" }, options })).toEqual([
-      'directory: "/srv/app"; relative paths start here',
-      'commands run on "Ubuntu 24.04" in "/bin/bash": write them for that',
+      "directory: “/srv/app”; relative paths start here",
+      "commands run on “Ubuntu 24.04” in “/bin/bash”: write them for that",
     ]);
     expect(bar({ state: { cwd: "/srv/app" } })).toEqual([]);
   });
@@ -317,7 +327,7 @@ describe("what comes from outside", () => {
   const marked = fc
     .tuple(
       fc.string({ unit: "binary", maxLength: 300 }),
-      fc.constantFrom("</status>", "<status>", "\n", "\r\n", " ", '"', "\\", "]: 9 of 9", "\u202e"),
+      fc.constantFrom("</status>", "<status>", "\n", "\r\n", " ", '"', "”", "“”", "\\", "]: 9 of 9", "\u202e"),
     )
     .map(([text, sign]) => `${text}${sign}${"ZQ".repeat(150)}${sign}${text}`);
   const results = fc.array(
@@ -366,15 +376,15 @@ describe("what comes from outside", () => {
     previousAt: fc.double(),
     now: fc.double(),
   });
-  const QUOTED = /"(?:[^"\\]|\\.)*"/g;
+  const QUOTED = /“([^”]*)”/g;
   const readings = new RegExp(
     [
       String.raw`todos: \d+ of \d+ done(?:; set the status of an item when it changes:|: nothing is open, conclude)`,
-      String.raw`\[[ >]\] [\w-]{1,32}: ""`,
+      String.raw`\[[ >]\] [\w-]{1,32}: “”`,
       String.raw`time: \S+ \S+ UTC, the observation is \d+ (?:h|days) old: check what it says before you act on it`,
       "deadline: a question or approval asked in this step waits 24 h, then the task goes to check",
       String.raw`progress: step \d of (?:at least )?\d \(done: (?:\d more, )?(?:look|mend|check|, )+; now: (?:look|mend|check)\): do this step's part, no more`,
-      'directory: ""; relative paths start here',
+      "directory: “”; relative paths start here",
       String.raw`phone: \d of 3 calls made: (?:\d left|do not call it again, report what is open)`,
       String.raw`state: \d+ of at most 2000 bytes, \d+ of them in (?:cwd|todos|notes|result): shorten it where you can`,
     ]
@@ -388,12 +398,11 @@ describe("what comes from outside", () => {
         const lines = bar({ ...given, options: { system: { directory: "cwd" } } });
         for (const line of lines) {
           expect(line).not.toMatch(/[\p{Cc}\p{Cf}\u2028\u2029<]/u);
-          for (const [quoted] of line.matchAll(QUOTED)) {
-            const text = JSON.parse(quoted) as string;
+          for (const [, text = ""] of line.matchAll(QUOTED)) {
             expect(Array.from(text.replaceAll("&lt;", "<")).length).toBeLessThanOrEqual(120);
           }
           // Without what is quoted, a line is one of the readings, to the letter.
-          expect(line.replaceAll(QUOTED, '""')).toMatch(readings);
+          expect(line.replaceAll(QUOTED, "“”")).toMatch(readings);
         }
       }),
       { numRuns: 500 },

@@ -14,15 +14,16 @@ export function errorLines(input: StatusBarInput, result: CallResult, failuresAf
   const uses = input.snapshot.execution.toolUse ?? {};
   const failed = Object.hasOwn(uses, result.tool) ? (uses[result.tool]?.failed ?? []) : [];
   const own = failed.length - 1 - failuresAfter;
-  const before = failed.slice(0, Math.max(own, 0));
+  const call = failed[own];
+  const before = new Set(failed.slice(0, Math.max(own, 0)));
+  const isRepeated = call !== undefined && before.delete(call);
   const { errorType, hint, args } = result;
   return [
     ...(errorType ? [`error type: ${quote(errorType, 60)}`] : []),
     // Arguments that were changed stand in the result already.
-    ...(own >= 0 && failed[own] && !args ? [`the call: ${quote(failed[own], MAX_LINE)}`] : []),
+    ...(call !== undefined && !args ? [`the call: ${quote(call, MAX_LINE)}`] : []),
+    ...(isRepeated ? ["the same call has failed in the same way before: change something"] : []),
     ...(hint ? [`what to try: ${quote(hint, MAX_HINT)}`] : []),
-    ...(before.length > 0
-      ? [`failed before, do not repeat: ${before.map((line) => quote(line, MAX_LINE)).join("; ")}`]
-      : []),
+    ...(before.size > 0 ? [`failed before: ${[...before].map((line) => quote(line, MAX_LINE)).join("; ")}`] : []),
   ];
 }

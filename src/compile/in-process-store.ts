@@ -70,7 +70,8 @@ export class InProcessStore implements TaskStore {
     const tuple = await this.checkpointer.getTuple({ configurable: { thread_id: taskId, checkpoint_ns: "" } });
     const execution = executionSchema.safeParse(tuple?.checkpoint.channel_values.execution);
     if (!tuple || !execution.success) return null;
-    return { checkpointId: tuple.checkpoint.id, execution: execution.data, forks: this.of(taskId).forks };
+    const { id: checkpointId, ts } = tuple.checkpoint;
+    return { checkpointId, execution: execution.data, forks: this.of(taskId).forks, updatedAt: Date.parse(ts) };
   }
 
   async look(taskId: string): Promise<LookedAt | null> {
@@ -83,6 +84,7 @@ export class InProcessStore implements TaskStore {
     return {
       checkpointId: tuple.checkpoint.id,
       forks: this.of(taskId).forks,
+      updatedAt: Date.parse(tuple.checkpoint.ts),
       execution: migrated?.execution ?? execution.data,
       state: stateIn(migrated?.values ?? tuple.checkpoint.channel_values),
       quarantine: verdict?.kind === "quarantined" ? verdict.reason : null,

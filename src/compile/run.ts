@@ -9,6 +9,7 @@ import { openRequests } from "./open-requests.ts";
 import { addShown, recordReplies, resumeOf } from "./record-answers.ts";
 import { FORKS, SPENT, type Runtime } from "./runtime.ts";
 import type { Lease } from "./store.ts";
+import { removeExpired } from "./time-to-live.ts";
 
 const RENEW_EVERY_MS = 10_000;
 const ATTEMPTS_AT_LEASE = 400;
@@ -54,6 +55,7 @@ export async function* runTask(task: RunTask): AsyncGenerator<unknown> {
   const { store } = runtime;
   let { input } = task;
   let answered = false;
+  await removeExpired(runtime, taskId);
   if (isCommand(input)) {
     await recordReplies(runtime, taskId, resumeOf(input), personOf(task.options.configurable));
     input = null;

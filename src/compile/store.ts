@@ -11,6 +11,8 @@ export interface TaskHead {
   readonly execution: Execution;
   /** How often the task has been forked. */
   readonly forks: number;
+  /** Milliseconds since the epoch. */
+  readonly updatedAt: number;
 }
 
 /** A task for whoever only looks. */

@@ -1,11 +1,12 @@
 import { isWorkflowError } from "../errors.ts";
 import { isExpired } from "../people/expiry.ts";
 import type { Fields } from "../state/fields.ts";
+import { removeExpired } from "./time-to-live.ts";
 import type { WorkflowGraph } from "./workflow-graph.ts";
 
 /**
  * Wakes every task of a workflow whose question or approval has run out of time, so that it goes on as
- * its step's `deadline` says. Call it from whatever repeats jobs in your program; a task that another
+ * its step's `deadline` says, and removes those whose time to live is over. Call it from whatever repeats jobs in your program; a task that another
  * process runs is left to it.
  *
  * @returns the ids of the tasks that were woken.
@@ -20,6 +21,7 @@ export async function wakeDue<F extends Fields, I extends keyof F & string>(
   for (const { taskId, execution, waiting, quarantine } of await store.tasks()) {
     // A task that does not fit the present release keeps its expired request, and the others are woken.
     const isOurs = execution.workflow === workflow.name && quarantine === undefined;
+    if (isOurs && (await removeExpired(graph.runtime, taskId))) continue;
     const due = isOurs && waiting.some((request) => isExpired(request, clock.now()));
     if (!due) continue;
     try {

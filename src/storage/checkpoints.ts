@@ -9,6 +9,7 @@ export interface HeadRow {
   readonly execution: string | null;
   readonly forks: number;
   readonly last_fork: string | null;
+  readonly updated_at: number | string;
   /** The digest of the workflow's schema that it was checked by; null in what older formats wrote. */
   readonly schema: string | null;
 }
@@ -54,7 +55,7 @@ export const KEPT_CHECKPOINTS = 50;
 export function readHead(sql: Sql, thread: string, namespace: string): Promise<HeadRow | null> {
   return first<HeadRow>(
     sql,
-    `select checkpoint_id, workflow, revision, execution, forks, last_fork, schema from statecard_heads where task_id = ? and namespace = ?`,
+    `select checkpoint_id, workflow, revision, execution, forks, last_fork, updated_at, schema from statecard_heads where task_id = ? and namespace = ?`,
     thread,
     namespace,
   );

@@ -94,6 +94,7 @@ export class Releases {
     return {
       checkpointId: head.checkpoint_id,
       forks: head.forks,
+      updatedAt: Number(head.updated_at),
       execution: values.execution as Execution,
       state: stateIn(values),
       quarantine: verdict?.kind === "quarantined" ? verdict.reason : null,

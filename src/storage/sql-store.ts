@@ -44,7 +44,8 @@ export class SqlStore implements TaskStore {
     const row = await readHead(this.sql, taskId, "");
     if (!row?.execution) return null;
     const execution = await this.checkpointer.releases.record(taskId, row, JSON.parse(row.execution) as Execution);
-    return { checkpointId: row.checkpoint_id, execution, forks: row.forks };
+    const { checkpoint_id: checkpointId, forks, updated_at: updatedAt } = row;
+    return { checkpointId, execution, forks, updatedAt: Number(updatedAt) };
   }
 
   look(taskId: string): Promise<LookedAt | null> {

@@ -174,6 +174,11 @@ export interface WorkflowDefinition<
   readonly parallelCalls?: number;
   /** The size of the whole state as JSON: from when it is warned about, and what is refused; 4,096 and 32,768 bytes unless set. */
   readonly stateBudget?: { readonly warnBytes?: number; readonly maxBytes?: number };
+  /**
+   * How long a task is kept after something has last happened to it, in milliseconds, if it waits for somebody or
+   * has ended; then it is removed with its log, at the next input or by `wakeDue`. For ever unless set.
+   */
+  readonly timeToLiveMs?: number;
   /** How tasks of older versions become tasks of this one, by the version that each leads to. */
   readonly migrations?: Migrations;
   readonly initial: NoInfer<N>;
@@ -200,6 +205,8 @@ export interface Workflow<F extends Fields = Fields, N extends string = string, 
   readonly onResult: Readonly<Record<never, never>>;
   readonly parallelCalls: number;
   readonly stateBudget: { readonly warnBytes: number; readonly maxBytes: number };
+  /** Infinity for ever. */
+  readonly timeToLiveMs: number;
   readonly migrations: Migrations;
   readonly initial: N;
   readonly steps: Readonly<Record<N, Step<F, N, never>>>;
@@ -275,6 +282,7 @@ export function defineWorkflow<
     onResult: definition.onResult ?? {},
     parallelCalls: definition.parallelCalls ?? DEFAULT_PARALLEL_CALLS,
     stateBudget: { warnBytes: 4096, maxBytes: 32_768, ...definition.stateBudget },
+    timeToLiveMs: definition.timeToLiveMs ?? Infinity,
     migrations: definition.migrations ?? {},
     initial: definition.initial,
     steps: definition.steps,

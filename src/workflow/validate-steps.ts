@@ -66,8 +66,11 @@ function mapFaults(workflow: AnyWorkflow, { map, tools }: RuntimeStep, path: str
 }
 
 /** What is wrong with the limits of a definition. Pure. */
-export function budgetFaults({ parallelCalls, stateBudget }: AnyWorkflow): readonly Fault[] {
+export function budgetFaults({ parallelCalls, stateBudget, timeToLiveMs }: AnyWorkflow): readonly Fault[] {
   const faults: Fault[] = [];
+  if (!(timeToLiveMs > 0)) {
+    faults.push({ path: "timeToLiveMs", code: "INVALID_LIMIT", message: "must be above 0" });
+  }
   if (!Number.isInteger(parallelCalls) || parallelCalls < 1) {
     faults.push({ path: "parallelCalls", code: "INVALID_LIMIT", message: "must be a whole number from 1" });
   }

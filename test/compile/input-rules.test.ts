@@ -29,6 +29,7 @@ const head = (changes: Partial<Execution> = {}) => ({
   checkpointId: "c",
   execution: { ...started, ...changes },
   forks: 0,
+  updatedAt: 0,
 });
 
 const nothing: Situation = { taskId: "t", head: null, open: [], startedWithThis: false };

@@ -1,6 +1,7 @@
 import type { Observation } from "../state/execution.ts";
 import { attachedLines, statusBar } from "../view/status-bar.ts";
-import { isModelStep, type AnyWorkflow, type Snapshot } from "../workflow/define.ts";
+import type { AnyWorkflow, Snapshot } from "../workflow/define.ts";
+import { isModelStep } from "../workflow/next-step.ts";
 import type { Update } from "../workflow/advance.ts";
 import type { Runtime } from "./runtime.ts";
 

@@ -316,11 +316,6 @@ export function stepLimit(workflow: AnyWorkflow, step: string): number {
   return workflow.steps[step]?.maxDecisions ?? DEFAULT_STEP_DECISIONS;
 }
 
-/** Whether a model decides in a step. */
-export function isModelStep({ run, workflow, map, final }: RuntimeStep): boolean {
-  return [run, workflow, map, final].every((kind) => kind === undefined);
-}
-
 /** A task at one moment: the runtime's record and the state. */
 export interface Snapshot {
   readonly execution: Execution;

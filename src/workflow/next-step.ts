@@ -10,6 +10,11 @@ export function targets(step: RuntimeStep | undefined): readonly string[] {
   return (step?.to ?? []).map((move) => (typeof move === "string" ? move : move.to));
 }
 
+/** Whether a model decides in a step. */
+export function isModelStep({ run, workflow, map, final }: RuntimeStep): boolean {
+  return [run, workflow, map, final].every((kind) => kind === undefined);
+}
+
 /** One transition out of a step, with what closes it at the moment. */
 export interface Move {
   readonly to: string;

@@ -1,7 +1,7 @@
 import { z } from "zod";
-import { isModelStep, type AnyWorkflow, type RuntimeStep } from "./define.ts";
+import type { AnyWorkflow, RuntimeStep } from "./define.ts";
 import { NAME, type Fault } from "./fault.ts";
-import { targets } from "./next-step.ts";
+import { isModelStep, targets } from "./next-step.ts";
 import { planFieldOf } from "./plan.ts";
 import { budgetFaults, kindFaults } from "./validate-steps.ts";
 import { migrationFaults, toolFaults } from "./validate-tools.ts";

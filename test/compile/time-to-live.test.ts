@@ -61,5 +61,5 @@ test("a task that was stopped midway stays, whatever its time", async () => {
   onFaultPoint(null);
   clock.at += 10 * HOUR_MS;
   await wakeDue(graph());
-  expect(await describeTask(store, "t")).toMatchObject({ status: "running" });
+  expect(await describeTask(store, "t")).toMatchObject({ status: "created" });
 });

@@ -56,10 +56,10 @@ function leaveOut(prefix: string, maxTokens: number, parts: Parts): readonly Pie
   const isOpeningKept = tokensOf(opening) <= room / 2;
   if (isOpeningKept) room -= tokensOf(opening);
   const begin = isOpeningKept ? 1 : 0;
-  const needsLast = tail.some(({ isResult }) => isResult);
+  const needsLast = tail.some(({ needsDecision }) => needsDecision);
   for (let from = begin + LEFT_OUT_AT_ONCE; ; from += LEFT_OUT_AT_ONCE) {
-    // Results do not stand without their decision, nor the latest decision's apart from it.
-    while (turns[from]?.isResult) from++;
+    // Results do not stand without their decision, nor the latest results without theirs.
+    while (turns[from]?.needsDecision) from++;
     const first = Math.min(from, needsLast ? turns.length - 1 : turns.length);
     const kept = [gap(first - begin), ...turns.slice(first)];
     if (tokensOf(kept) <= room) return [...head, ...(isOpeningKept ? opening : []), ...kept, ...tail];

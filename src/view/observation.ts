@@ -9,8 +9,17 @@ const SPOKEN = 4;
 /**
  * What came back, between tags of its own. The same bytes whenever it is shown under the same limit,
  * so that it can stay in a provider's cache. Pure.
+ *
+ * @param isQuestionShown whether the decision that asked stands right before its answer.
  */
-export function renderObservation(observation: Observation, maxResultTokens: number): string {
+export function renderObservation(observation: Observation, maxResultTokens: number, isQuestionShown = false): string {
+  const shown = renderBlock(observation, maxResultTokens, isQuestionShown);
+  const facts = "facts" in observation ? (observation.facts ?? []) : [];
+  // In a block of their own, since what came from outside could imitate them.
+  return facts.length > 0 ? `${shown}\n${block("facts", facts.map(escapeTags))}` : shown;
+}
+
+function renderBlock(observation: Observation, maxResultTokens: number, isQuestionShown: boolean): string {
   const spoken = (text: string) => shortenMiddle(escapeTags(text), maxResultTokens * SPOKEN);
   switch (observation.kind) {
     case "message":
@@ -18,7 +27,9 @@ export function renderObservation(observation: Observation, maxResultTokens: num
     case "answer":
       return block(
         "observation",
-        [`question: ${spoken(observation.question)}`, `answer: ${spoken(observation.text)}`],
+        isQuestionShown
+          ? [spoken(observation.text)]
+          : [`question: ${spoken(observation.question)}`, `answer: ${spoken(observation.text)}`],
         ' kind="answer"',
       );
     case "results": {

@@ -1,3 +1,4 @@
+import type { Observation } from "../state/execution.ts";
 import type { Piece, Scene } from "./scene.ts";
 import { movesLine, renderState, stepLines } from "./state-block.ts";
 import { renderObservation } from "./observation.ts";
@@ -5,25 +6,32 @@ import { shortenMiddle } from "./shorten.ts";
 import { block, escapeTags } from "./text.ts";
 import type { Turn } from "./transcript.ts";
 
-/** One turn of the conversation: the same bytes as when an observation was the latest. Pure. */
-export function turnPiece(turn: Turn, maxResultTokens: number): Piece {
+/**
+ * One turn of the conversation: the same bytes as when an observation was the latest. Pure.
+ *
+ * @param before the turn that is shown before it.
+ */
+export function turnPiece(turn: Turn, maxResultTokens: number, before?: Turn): Piece {
   const { role, observation } = turn;
-  const text = observation
-    ? renderObservation(observation, maxResultTokens)
-    : shortenMiddle(escapeTags(turn.text), 4 * maxResultTokens);
-  return { role, section: "conversation", text, ...(observation?.kind === "results" ? { isResult: true } : {}) };
+  if (observation) return { ...observed(observation, maxResultTokens, before), section: "conversation" };
+  const text = shortenMiddle(escapeTags(turn.text), 4 * maxResultTokens);
+  return { role, section: "conversation", text };
 }
 
 export function turnPieces(scene: Scene, turns: readonly Turn[]): readonly Piece[] {
-  return turns.map((turn) => turnPiece(turn, scene.maxResultTokens));
+  return turns.map((turn, index) => turnPiece(turn, scene.maxResultTokens, turns[index - 1]));
 }
 
-/** The latest observation, where it does not stand among the turns that are shown. Pure. */
-export function observationPieces({ observation, maxResultTokens }: Scene): readonly Piece[] {
-  if (!observation) return [];
-  const text = renderObservation(observation, maxResultTokens);
-  const isResult = observation.kind === "results";
-  return [{ role: "user", section: "observation", text, isMarked: true, ...(isResult ? { isResult } : {}) }];
+/** The latest observation. Pure. */
+export function observationPieces({ observation, maxResultTokens }: Scene, before?: Turn): readonly Piece[] {
+  return observation ? [{ ...observed(observation, maxResultTokens, before), isMarked: true }] : [];
+}
+
+function observed(observation: Observation, maxResultTokens: number, before?: Turn): Piece {
+  const isAnswer = observation.kind === "answer" && before?.decision?.ask === observation.question;
+  const text = renderObservation(observation, maxResultTokens, isAnswer);
+  const needsDecision = isAnswer || observation.kind === "results";
+  return { role: "user", section: "observation", text, ...(needsDecision ? { needsDecision } : {}) };
 }
 
 /** Where the task is and where it may go, with all that the step says. Pure. */

@@ -23,8 +23,8 @@ export interface Piece {
   readonly text: string;
   /** A cache breakpoint stands at its end, where the provider has them. */
   readonly isMarked?: boolean;
-  /** Results of calls make no sense without the decision that stands before them. */
-  readonly isResult?: boolean;
+  /** Results and answers make no sense without the decision that stands before them. */
+  readonly needsDecision?: boolean;
 }
 
 /** What a policy shows: only the turns in the middle may be left out, oldest first, where there is no room. */

@@ -1,4 +1,3 @@
-import { jsonEqual } from "../internal/json.ts";
 import type { State } from "../state/fields.ts";
 import type { AnyWorkflow, Snapshot } from "../workflow/define.ts";
 import { moves } from "../workflow/next-step.ts";
@@ -63,11 +62,6 @@ export function fieldLines(
     ...names.filter((name) => !unset.includes(name)).map((name) => fieldLine(name, state[name], maxValueTokens)),
     ...(unset.length > 0 ? [`not set: ${unset.join(", ")}`] : []),
   ];
-}
-
-/** The fields that differ between two states. Pure. */
-export function changedFields(workflow: AnyWorkflow, before: State, after: State): ReadonlySet<string> {
-  return new Set(Object.keys(workflow.state).filter((name) => !jsonEqual(before[name] ?? null, after[name] ?? null)));
 }
 
 function fieldLine(name: string, value: unknown, maxTokens: number): string {

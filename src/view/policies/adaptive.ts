@@ -3,8 +3,9 @@ import { choose, type Choice } from "../cost.ts";
 import { observationPieces, recentPieces, statusPieces, turnPiece } from "../pieces.ts";
 import { renderPrefix } from "../prefix.ts";
 import type { Parts, Piece, Scene, StandingSnapshot } from "../scene.ts";
-import { changedFields, fieldLines, movesLine, stepLines } from "../state-block.ts";
-import { block } from "../text.ts";
+import { changesSince } from "../changes.ts";
+import { fieldLines, movesLine, stepLines } from "../state-block.ts";
+import { block, escapeTags } from "../text.ts";
 import { estimateTokens } from "../tokens.ts";
 import { isSameObservation, type Turn } from "../transcript.ts";
 
@@ -92,8 +93,16 @@ function takeSnapshot({ snapshot, turns, observation }: Scene): StandingSnapshot
     seen: turns.at(-1)?.sequence ?? 0,
     state: Object.fromEntries(set),
     completedSteps: execution.completedSteps,
-    recent: execution.recent,
+    // The decisions that stay in sight need no line.
+    recent: execution.recent.slice(
+      0,
+      Math.max(0, execution.recent.length - decisionsIn(turns.slice(-kept || turns.length))),
+    ),
   };
+}
+
+function decisionsIn(turns: readonly Turn[]): number {
+  return turns.filter(({ role }) => role === "assistant").length;
 }
 
 /** How many of the latest turns stay: some decisions, and all since the latest observation if it stands among them. */
@@ -131,24 +140,25 @@ function goOn(scene: Scene, standing: StandingSnapshot): Continued {
     added[added.length - 1] = (added.at(-1) ?? 0) + estimateTokens(piece.text);
   };
   const shown = scene.turns.filter(({ sequence }) => sequence === undefined || sequence > standing.from);
-  for (const turn of shown) {
+  for (const [index, turn] of shown.entries()) {
     const isNew = turn.sequence === undefined || turn.sequence > standing.seen;
     if (isNew && turn.role === "assistant") added.push(0);
-    add(turnPiece(turn, scene.maxResultTokens));
+    add(turnPiece(turn, scene.maxResultTokens, shown[index - 1]));
     if (isNew && turn.to !== undefined) for (const piece of enter(turn.to)) add(piece);
   }
   const lastShown = shown.findLast((turn) => turn.role === "user");
   if (observation && !isSameObservation(lastShown?.observation, observation)) {
-    for (const piece of observationPieces(scene)) add(piece);
+    for (const piece of observationPieces(scene, shown.at(-1))) add(piece);
   }
   for (const piece of enter(execution.step)) add(piece);
   const split = pieces.findLastIndex(({ section }) => section === "conversation") + 1;
   const stable = pieces.slice(split);
+  const above = pieces.map(({ text }) => text).join("\n");
   return {
     parts: {
       head: headOf(scene, standing),
       turns: pieces.slice(0, split),
-      tail: [...markLast(stable), nowPiece(scene, standing), ...statusPieces(scene)],
+      tail: [...markLast(stable), nowPiece(scene, standing, above), ...statusPieces(scene)],
     },
     added,
   };
@@ -176,20 +186,19 @@ function headOf({ workflow, maxValueTokens }: Scene, standing: StandingSnapshot)
 }
 
 /** The step, the legal moves and what has changed: restated in every prompt, after everything that may be cached. */
-function nowPiece(scene: Scene, standing: StandingSnapshot): Piece {
+function nowPiece(scene: Scene, standing: StandingSnapshot, above: string): Piece {
   const { workflow, snapshot, maxValueTokens, assignment } = scene;
   const { execution, state } = snapshot;
-  const changed = changedFields(workflow, standing.state, state);
+  const { restated, inPart, gone } = changesSince(workflow, standing.state, state, above);
+  const names = Object.keys(restated);
   const lines = [
     `step: ${execution.step}`,
     movesLine(workflow, snapshot),
     ...(execution.retryCount > 0 ? [`retries: ${execution.retryCount}`] : []),
-    ...(changed.size > 0
-      ? [
-          `changed since revision ${standing.revision}:`,
-          ...fieldLines(workflow, state, maxValueTokens, (name) => changed.has(name)),
-        ]
-      : []),
+    ...(names.length > 0 ? [`changed since revision ${standing.revision}:`] : []),
+    ...fieldLines(workflow, restated, maxValueTokens, (name) => names.includes(name)),
+    ...(inPart.length > 0 ? [`only what is new and not shown above: ${inPart.join(", ")}`] : []),
+    ...gone.map((what) => escapeTags(what)),
     ...assignment,
   ];
   return { role: "user", section: "now", text: block("now", lines) };

@@ -22,7 +22,9 @@ export function latestTurns(turns: readonly Turn[], count: number): readonly Tur
 /** Turns, then the latest observation unless it stands among them, then where the task is. Pure. */
 export function conversation(scene: Scene, turns: readonly Turn[], head: readonly Piece[] = []): Parts {
   const isShown = turns.findLast((turn) => turn.role === "user");
-  const latest = isSameObservation(isShown?.observation, scene.observation) ? [] : observationPieces(scene);
+  const latest = isSameObservation(isShown?.observation, scene.observation)
+    ? []
+    : observationPieces(scene, turns.at(-1));
   return {
     head,
     turns: turnPieces(scene, turns),

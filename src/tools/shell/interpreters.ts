@@ -10,7 +10,7 @@ const CODE: readonly (readonly [RegExp, RegExp])[] = [
   [/^(?:node|nodejs|bun|deno|tsx)$/, /^-(?:e|p|pe)$|^--(?:eval|print)(?:=|$)|^eval$/],
   [/^php[\d.]*$/, /^-[rBRE]/],
   [/^(?:lua|luajit)[\d.]*$/, /^-e/],
-  [/^(?:Rscript|osascript|julia|groovy|scala|elixir)$/, /^-e/],
+  [/^(?:rscript|osascript|julia|groovy|scala|elixir)$/, /^-e/],
 ];
 /** The options of these whose value is the next word. */
 const CODE_VALUE = /^-[WXIrCl]$|^--(?:require|import|loader|env-file|conditions)$/;
@@ -61,7 +61,9 @@ export function refuseCode(name: string, operands: readonly Word[]): void {
   throw new Unreadable(`${name} reads its program from its input`);
 }
 
-function fileOnly(name: string, word: Word): null {
+/** Refuses what is no file of its own: the program's input, or one of the system's. @throws Unreadable. */
+export function fileOnly(name: string, word: Word): null {
+  if (word.isOpen) throw new Unreadable(`which file ${name} runs, only the shell knows`);
   if (word.text === "-" || /^\/(?:dev|proc)\//.test(word.text)) {
     throw new Unreadable(`${name} reads its program from its input`);
   }

@@ -1,8 +1,8 @@
 import { isProtected, isTopFolder } from "./places.ts";
-import { refuseCode, shellText } from "./interpreters.ts";
+import { fileOnly, refuseCode, shellText } from "./interpreters.ts";
 import { readShell, Unreadable, type ShellCommand, type Word } from "./read.ts";
 import { isChanging, knownDanger, programName, runByFind } from "./rules.ts";
-import { afterSettings, wrapped } from "./wrappers.ts";
+import { afterSettings, refuseSteering, wrapped } from "./wrappers.ts";
 
 /** Which programs may run beside what is always refused. */
 export interface CommandLimits {
@@ -69,8 +69,8 @@ class Judge {
     this.isChanging ||= isChanging(name);
     if (name === "cd" || name === "pushd") this.isElsewhere ||= leadsElsewhere(operands);
     refuseCode(name, operands);
-    const isSource = name === "source" || name === ".";
-    if (isSource && operands[0]?.isOpen) throw new Unreadable("which file is run, only the shell knows");
+    if (/^(?:export|declare|typeset|readonly|local)$/.test(name)) operands.forEach(refuseSteering);
+    if (/^(?:source|\.)$/.test(name)) operands.slice(0, 1).forEach((file) => fileOnly(name, file));
     return this.inside(name, operands);
   }
 
@@ -100,7 +100,7 @@ class Judge {
 /** Whether a command is a program of the list, with the words that the list names, in this order. */
 function isEntry(entry: string, name: string, operands: readonly Word[]): boolean {
   const [program, ...wanted] = entry.trim().split(/\s+/);
-  if (program !== name) return false;
+  if (program?.toLowerCase() !== name) return false;
   if (wanted.length > 0 && operands.some((word) => word.isOpen)) {
     throw new Unreadable(`${name} is given what only the shell knows`);
   }

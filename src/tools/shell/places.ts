@@ -4,7 +4,7 @@ import type { Word } from "./read.ts";
 const SYSTEM = /^\/(?:bin|boot|dev|etc|lib\w*|private\/etc|proc|root|sbin|sys|usr|System|Library)(?:\/|$)/;
 const HARMLESS_DEVICE = /^\/dev\/(?:null|stdout|stderr|tty|fd\/\d+)$/;
 /** Folders whose members are somebody's home, or a whole disk, or a service's data. */
-const MEMBERS = /^\/(?:home|Users|mnt|media|Volumes|var|opt|private|srv)\/[^/]*$/;
+const MEMBERS = /^\/(?:home|Users|mnt|media|Volumes|var|opt|private|srv|var\/(?:lib|log|mail|spool|www))\/[^/]*$/;
 const TOP = /^\/$|^\/(?:home|Users|mnt|media|Volumes|var|opt|private|srv|run)(?:\/)?$|^\.\.(?:\/|$)/;
 /** What runs the next time that somebody logs in, connects or commits. */
 const STARTUP =

@@ -54,6 +54,29 @@ const writeLast: Rule = readable((operands, name) => {
   return write(named.length > 0 ? named : places(operands).slice(-1), name);
 });
 
+/** Moving a place away is as good as deleting it. */
+const move: Rule = readable((operands, name) => {
+  const place = places(operands).slice(0, -1).find(isWideOutside);
+  return place ? `mv would take ${shown(place)} away` : write(operands, name);
+});
+
+const mirror: Rule = readable((operands, name) => {
+  const place = has(operands, /^--del/) ? places(operands).slice(-1).find(isWideOutside) : undefined;
+  return place ? `rsync would delete what is in ${shown(place)}` : writeLast(operands, name);
+});
+
+/** Programs that say with an option where they write. */
+function writeTo(option: RegExp): Rule {
+  return (operands, name) => {
+    const targets = operands.flatMap((word, index) => {
+      const [said, text = ""] = option.exec(word.text) ?? [];
+      if (said === undefined) return [];
+      return text === "" ? operands.slice(index + 1, index + 2) : [{ ...word, text }];
+    });
+    return write(targets, name);
+  };
+}
+
 const copyDisk = readable((operands) => {
   const target = operands.find(({ text }) => text.startsWith("of="));
   const place = target && { ...target, text: target.text.slice(3) };
@@ -151,13 +174,17 @@ const RULES: Readonly<Record<string, Rule>> = {
   tee: write,
   truncate: write,
   touch: write,
-  mv: write,
+  mv: move,
   cp: writeLast,
   ln: writeLast,
   install: writeLast,
-  rsync: writeLast,
+  rsync: mirror,
   scp: writeLast,
   dd: copyDisk,
+  curl: writeTo(/^(?:-[a-zA-Z]*[oD]|--output(?:-dir)?=?|--dump-header=?)(.*)$/),
+  wget: writeTo(/^(?:-[a-zA-Z]*[OPoa]|--output-(?:document|file)=?|--directory-prefix=?)(.*)$/),
+  tar: writeTo(/^(?:-[a-zA-Z]*C|--directory=?)(.*)$/),
+  unzip: writeTo(/^-d(.*)$/),
   sed: editInPlace,
   git,
   find,
@@ -178,13 +205,13 @@ export function knownDanger(name: string, operands: readonly Word[]): string | n
 
 /** Whether a program changes files: after a step into a folder that is too wide, it must not run. */
 export function isChanging(name: string): boolean {
-  return Object.hasOwn(RULES, name) && !/^(?:git|find|kill|systemctl|g?m?awk|crontab)$/.test(name);
+  return Object.hasOwn(RULES, name) && !/^(?:git|find|kill|systemctl|[gm]?awk|crontab|curl)$/.test(name);
 }
 
-/** What a program is called, whatever folder it is named with. @throws Unreadable. */
+/** What a program is called, whatever folder it is named with; some systems do not tell capitals apart. @throws Unreadable. */
 export function programName(word: Word): string {
   if (word.isOpen) throw new Unreadable("which program runs, only the shell knows");
   const isTest = word.bare === "[" || word.bare === "[[";
   if (isPattern(word) && !isTest) throw new Unreadable("a pattern stands for a program");
-  return posix.basename(word.text);
+  return posix.basename(word.text).toLowerCase();
 }

@@ -64,10 +64,15 @@ const STEERING =
 export function afterSettings(words: readonly Word[], as: "bare" | "text" = "bare"): readonly Word[] {
   let count = 0;
   for (; SETTING.test(words[count]?.[as] ?? ""); count++) {
-    const { text = "" } = words[count] ?? {};
-    if (STEERING.test(text)) throw new Unreadable(`it changes ${text.split("=")[0]}, which decides what runs`);
+    words.slice(count, count + 1).forEach(refuseSteering);
   }
   return words.slice(count);
+}
+
+/** @throws Unreadable for a setting that decides what runs. */
+export function refuseSteering({ text }: Word): void {
+  const name = STEERING.exec(text)?.[0];
+  if (name !== undefined) throw new Unreadable(`it changes ${name}, which decides what runs`);
 }
 
 /** The command that a program such as `sudo` runs; null where it is no such program. @throws Unreadable. */

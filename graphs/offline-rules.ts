@@ -4,6 +4,8 @@ import type { ChatResult } from "@langchain/core/outputs";
 
 /** What the rules can know: the prompt, taken apart. There is no other way in. */
 export interface Prompt {
+  /** All of it, for what has no place below. */
+  readonly text: string;
   readonly step: string;
   /** The steps that are open now. */
   readonly next: readonly string[];
@@ -58,6 +60,7 @@ function readPrompt(messages: readonly BaseMessage[]): Prompt {
     ? /^question: ([\s\S]*?)\nanswer: ([\s\S]*)$/.exec(observation)
     : null;
   return {
+    text,
     step: valueOf(step, "name"),
     next: valueOf(step, "next")
       .split(" | ")

@@ -22,8 +22,8 @@ export function withFacts(
   if (!("at" in observation) || !hasModelStep(workflow)) return observation;
   const previousAt = previous && "at" in previous ? (previous.at ?? null) : null;
   const options = view.statusBar ?? {};
-  const { attached } = statusBar({ workflow, snapshot, observation, previousAt, now: clock.now(), options });
-  const facts = [...attachedLines(attached)];
+  const { attached, bar } = statusBar({ workflow, snapshot, observation, previousAt, now: clock.now(), options });
+  const facts = [...attachedLines(attached), ...(options.mode === "append" ? bar : [])];
   return facts.length > 0 ? { ...observation, facts } : observation;
 }
 

@@ -49,7 +49,8 @@ export async function viewOf(
     workflow,
     snapshot,
     observation: observed,
-    statusBar: bar,
+    // A bar that is kept with the observation is said again only where it has changed since.
+    statusBar: bar.every((line) => factsOf(observed).includes(line)) ? [] : bar,
     turns,
     options,
     assignment,
@@ -60,6 +61,10 @@ export async function viewOf(
     await store.append(taskId, revision, SNAPSHOT, { ...view.plan.standing });
   }
   return view;
+}
+
+function factsOf(observation: Observation | null): readonly string[] {
+  return observation && "facts" in observation ? (observation.facts ?? []) : [];
 }
 
 /** The options with the cache rule of the model that will be asked. */

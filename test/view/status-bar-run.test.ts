@@ -108,3 +108,28 @@ test("the bar is the last block of the prompt, and not there at all when all is 
   const silent = await prompts({ ...HISTORY, statusBar: off }, [[read("a")], [read("a")], ...END]);
   expect(silent.join("\n")).not.toMatch(/<(?:status|facts)>/);
 });
+
+describe("a bar that is kept", () => {
+  const kept = { ...HISTORY, statusBar: { mode: "append" } } as const;
+  const bars = (prompt = "") => [...prompt.matchAll(/^progress: .*$/gm)].map(([line]) => line);
+  const script = [[{ next: "tell" }], [{ ask: "Well?" }], [{ ask: "And?" }], [{ next: "done" }]] as const;
+
+  test("stays with each observation, and is not repeated at the end", async () => {
+    const all = await prompts(kept, script, ["yes", "no"]);
+    expect(bars(all[2])).toHaveLength(1);
+    expect(bars(all[3])).toHaveLength(2);
+    expect(all[3]).not.toContain("<status>");
+    const until = (prompt = "") => prompt.slice(0, prompt.lastIndexOf("progress: "));
+    expect(all[3]?.startsWith(until(all[2]))).toBe(true);
+  });
+
+  test("is said at the end where no observation has come since it changed", async () => {
+    const all = await prompts(kept, script, ["yes", "no"]);
+    expect(all[1]).toMatch(/<status>\nprogress: /);
+  });
+
+  test("is replaced unless that is asked for", async () => {
+    const all = await prompts(HISTORY, script, ["yes", "no"]);
+    expect(all.map((prompt) => bars(prompt).length)).toEqual([0, 1, 1, 1]);
+  });
+});

@@ -1,6 +1,6 @@
 import { WorkflowError } from "../errors.ts";
 import { CACHE_RULES, cacheRule, type CacheRule, type ProviderName } from "./cache-rules.ts";
-import type { StatusBarOptions } from "./status-bar/input.ts";
+import { statusBarFault, type StatusBarOptions } from "./status-bar/input.ts";
 import type { Turn } from "./transcript.ts";
 
 /** Which part of the past the model sees beside the instructions. */
@@ -80,6 +80,8 @@ export function viewOptions(given: Partial<ViewOptions> = {}): ViewOptions {
     const known = Object.keys(CACHE_RULES).join(", ");
     throw refuse(`unknown view.provider "${options.provider}"; there are: ${known}, or pass a rule of your own`);
   }
+  const fault = options.statusBar ? statusBarFault(options.statusBar) : null;
+  if (fault !== null) throw refuse(fault);
   return options;
 }
 

@@ -1,4 +1,5 @@
-import { defineTool, defineWorkflow, field } from "statecard";
+import { MemorySaver } from "@langchain/langgraph";
+import { compile, defineTool, defineWorkflow, field } from "statecard";
 import { runWorkflow, scriptedModel, type ScriptedAnswer } from "statecard/testing";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
@@ -132,4 +133,10 @@ describe("a bar that is kept", () => {
     const all = await prompts(HISTORY, script, ["yes", "no"]);
     expect(all.map((prompt) => bars(prompt).length)).toEqual([0, 1, 1, 1]);
   });
+});
+
+test("options that are none are refused", () => {
+  const open = (statusBar: object) => compile(reading, { checkpointer: new MemorySaver(), view: { statusBar } });
+  expect(() => open({ mode: "keep" })).toThrow("view.statusBar.mode must be one of auto, replace, append");
+  expect(() => open({ todos: false })).toThrow("there is no view.statusBar.todos; there are: timestamps, counters");
 });

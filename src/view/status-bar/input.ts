@@ -22,6 +22,18 @@ export interface StatusBarOptions {
 }
 export type BarMode = "replace" | "append";
 
+const MODES: readonly string[] = ["auto", "replace", "append"];
+
+/** What is wrong with options that did not come through the type checker; null where nothing is. */
+export function statusBarFault(options: StatusBarOptions): string | null {
+  const known: readonly string[] = [...TECHNIQUES, "mode"];
+  const unknown = Object.keys(options).find((name) => !known.includes(name));
+  if (unknown !== undefined) return `there is no view.statusBar.${unknown}; there are: ${known.join(", ")}`;
+  const { mode } = options;
+  if (mode !== undefined && !MODES.includes(mode)) return `view.statusBar.mode must be one of ${MODES.join(", ")}`;
+  return null;
+}
+
 /** What a model that writes commands has to know. */
 export interface SystemFacts {
   /** The state field that holds the working directory. */

@@ -11,12 +11,21 @@ const BLOCKS = /^(?:text|image|image_url|audio|video|file|resource|resource_link
  */
 export function plainResult(output: unknown): unknown {
   if (isCommand(output)) {
-    throw new ToolError("it returned a LangGraph command, which is not carried out", { type: "UNSUPPORTED_RESULT" });
+    throw new ToolError("it returned a LangGraph command, which a tool cannot carry out", {
+      type: "UNSUPPORTED_RESULT",
+    });
   }
   if (!isMessage(output)) return isBlocks(output) ? plainContent(output) : output;
   const content = isBlocks(output.content) ? plainContent(output.content) : output.content;
   if (output.status === "error") throw new ToolError(asText(content), { type: "ToolException" });
   return structured(output.artifact) ?? content;
+}
+
+/** Passes an error on; what LangGraph throws to pause or to move elsewhere is not carried out. @throws */
+export function refuseControl(error: unknown): never {
+  if (typeof error !== "object" || error === null || !("is_bubble_up" in error)) throw error;
+  const message = "it tried to pause or move the task, which a tool cannot do; declare approve to ask a person";
+  throw new ToolError(message, { type: "UNSUPPORTED_RESULT", cause: error });
 }
 
 interface Message {

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { WorkflowError } from "../errors.ts";
 import { isPlainObject } from "../internal/json.ts";
 import { defineTool, type Tool, type ToolDefinition } from "../workflow/tool.ts";
-import { plainResult } from "./langchain-result.ts";
+import { plainResult, refuseControl } from "./langchain-result.ts";
 
 /** Arguments whose names are known at run time only. */
 export type AnyArguments = z.ZodType<Record<string, unknown>>;
@@ -45,7 +45,7 @@ export function fromLangChain(tool: LangChainTool, declaration: Declaration): To
       // Only a whole tool call gets a whole answer: content and artifact.
       const isWhole = tool.responseFormat === "content_and_artifact";
       const input = isWhole ? { type: "tool_call", id: idempotencyKey, name: tool.name, args } : args;
-      return plainResult(await tool.invoke(input as never, { signal, metadata }));
+      return plainResult(await tool.invoke(input as never, { signal, metadata }).catch(refuseControl));
     },
   });
   return declared;

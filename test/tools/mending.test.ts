@@ -3,10 +3,13 @@ import { readdir, readFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { compile, defineTool, defineWorkflow, field, sqliteStore, type ToolContext } from "statecard";
+import { tool as langChainTool } from "@langchain/core/tools";
+import { interrupt } from "@langchain/langgraph";
 import { scriptedModel } from "statecard/testing";
 import { afterAll, expect, test } from "vitest";
 import { z } from "zod";
 import { allowPaths } from "../../src/tools/interceptors.ts";
+import { fromLangChain } from "../../src/tools/langchain.ts";
 import { ToolError } from "../../src/tools/tool-error.ts";
 
 const folder = realpathSync(mkdtempSync(join(tmpdir(), "reports-")));
@@ -95,4 +98,30 @@ test("the workflow's interceptors check every tool, before any person is asked",
   expect(ran).toEqual([]);
   expect(model.prompts[1]).toContain("read refused: closed on Sundays");
   expect(model.prompts[2]).toContain("list refused: closed on Sundays");
+});
+
+test("a LangChain tool runs in a workflow; a pause that it raises by itself is an error", async () => {
+  const fields = { description: "Asks.", schema: z.object({}) };
+  const echo = fromLangChain(
+    langChainTool(async () => "hello", { ...fields, name: "echo" }),
+    { effect: "read" },
+  );
+  const ask = fromLangChain(
+    langChainTool(async () => interrupt("may I?"), { ...fields, name: "ask" }),
+    { effect: "read" },
+  );
+  const workflow = defineWorkflow({
+    name: "asking",
+    version: 1,
+    state: {},
+    tools: { ask, echo },
+    initial: "work",
+    steps: { work: { tools: ["ask", "echo"], to: ["done"] }, done: { final: true } },
+  });
+  const model = scriptedModel([{ calls: [{ tool: "echo", args: {} }] }, call("ask", {}), { next: "done" }]);
+  const graph = compile(workflow, { model, store: sqliteStore(":memory:") });
+  const done = await graph.invoke({ message: "go" }, { configurable: { thread_id: "t" } });
+  expect(done.execution.status).toBe("completed");
+  expect(model.prompts[1]).toContain("hello");
+  expect(model.prompts[2]).toContain("ask error: it tried to pause or move the task");
 });

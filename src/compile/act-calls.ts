@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { WorkflowError } from "../errors.ts";
 import { digest } from "../internal/digest.ts";
 import { faultPoint } from "../internal/fault-point.ts";
-import { isPlainObject, shorten } from "../internal/json.ts";
+import { shorten } from "../internal/json.ts";
 import { redactDeep } from "../internal/redact.ts";
 import { unknownRequest } from "../people/approvals.ts";
 import type { Call, CallResult, Pending } from "../state/execution.ts";
@@ -17,7 +17,7 @@ import { isFromOutside } from "../workflow/take-in.ts";
 import type { AnyTool } from "../workflow/tool.ts";
 import { pause, type Action } from "./action.ts";
 import { CallApprovals } from "./call-approvals.ts";
-import { settlementOf, type Turn } from "./call-results.ts";
+import { cutDown, settlementOf, withArguments, type Turn } from "./call-results.ts";
 import { wholeValue } from "./whole-value.ts";
 
 const LOOK_AGAIN_MS = 100;
@@ -26,6 +26,14 @@ const LOOK_FOR_RESULT_MS = 25;
 type CallsPending = Extract<Pending, { kind: "calls" }>;
 
 const WAITING: Turn = { kind: "waiting" };
+
+/** A call that code and people let run, as it is to run. */
+interface Allowed {
+  readonly call: Call;
+  readonly isEdited: boolean;
+  /** True where it is not what was decided: references were resolved, or a person edited it. */
+  readonly isChanged: boolean;
+}
 
 /**
  * Carries out the calls of a decision: asks for the approvals that are needed, runs what may run, and
@@ -62,8 +70,10 @@ class Calls {
   private readonly dependencies: Dependencies;
   private readonly approvals: CallApprovals;
   private readonly turns: (Turn | null)[];
-  /** The calls as they run: references resolved, edits taken. */
+  /** The calls as they are asked about: references resolved. */
   private readonly resolved: (Call | null)[];
+  /** The calls that may run as soon as there is a place for them. Nobody is asked about one of these again. */
+  private readonly allowed: (Allowed | null)[];
   private readonly parallel: number;
   private running = 0;
   private failure: { readonly error: unknown } | null = null;
@@ -79,6 +89,7 @@ class Calls {
     this.approvals = new CallApprovals(action, pending);
     this.turns = pending.calls.map(() => null);
     this.resolved = pending.calls.map((call, position) => (dependencies.references[position]?.length ? null : call));
+    this.allowed = pending.calls.map(() => null);
     const map = pending.origin === "map" ? workflow.steps[action.snapshot.execution.step]?.map : undefined;
     this.parallel = map ? (map.parallel ?? DEFAULT_MAP_PARALLEL) : workflow.parallelCalls;
   }
@@ -115,7 +126,7 @@ class Calls {
     const { tool = "" } = this.pending.calls[position] ?? {};
     const conflicts = this.action.runtime.workflow.tools[tool]?.conflicts;
     if (!conflicts) return [];
-    const call = this.resolved[position];
+    const call = this.allowed[position]?.call ?? this.resolved[position];
     if (!call) return null;
     try {
       return [conflicts(call.args as never) ?? []].flat();
@@ -127,6 +138,16 @@ class Calls {
 
   /** Where a call stands that has everything that it needs. */
   private async next(position: number): Promise<Turn> {
+    const allowed = this.allowed[position] ?? (await this.ask(position));
+    if ("kind" in allowed) return allowed;
+    this.allowed[position] = allowed;
+    // An edit may have led it to what another call holds.
+    if (allowed.isEdited && !readyCalls(this.scheduled()).includes(position)) return WAITING;
+    return this.start(position, allowed.call, allowed.isChanged ? allowed.call.args : undefined);
+  }
+
+  /** Asks code and people whether a call may run. */
+  private async ask(position: number): Promise<Allowed | Turn> {
     const decided = this.pending.calls[position];
     if (!decided) throw new Error(`there is no call at position ${position}`);
     const call = this.resolved[position] ?? (await this.resolve(position, decided));
@@ -139,11 +160,8 @@ class Calls {
       const turn = this.refused(position, call, verdict.reason);
       return verdict.isLate ? { ...turn, isLate: true } : turn;
     }
-    const isChanged = verdict.isEdited || this.dependencies.references[position]?.length;
-    this.resolved[position] = verdict.call;
-    // An edit may have led it to what another call holds.
-    if (verdict.isEdited && !readyCalls(this.scheduled()).includes(position)) return WAITING;
-    return this.start(position, verdict.call, isChanged ? verdict.call.args : undefined);
+    const { isEdited } = verdict;
+    return { call: verdict.call, isEdited, isChanged: isEdited || call !== decided };
   }
 
   /** A call with the values in place of its references, or the result that says why that cannot be. */
@@ -285,15 +303,3 @@ class Calls {
 }
 
 const DEFAULT_MAP_PARALLEL = 4;
-
-/** What was found out of an earlier attempt is not set aside, since its record is not this attempt's to write. */
-function cutDown(key: string, found: CallResult): CallResult {
-  const { value } = setAside(key, found).result;
-  return isPlainObject(value) && typeof value.preview === "string" && value !== found.value
-    ? { ...found, value: value.preview }
-    : found;
-}
-
-function withArguments(result: CallResult, changed: Call["args"] | undefined): CallResult {
-  return changed ? { ...result, args: { ...changed } } : result;
-}

@@ -1,12 +1,15 @@
+import { isPlainObject, jsonBytes, shorten } from "../internal/json.ts";
 import type { Request } from "../people/requests.ts";
 import { NO_USAGE, type CallResult, type Pending } from "../state/execution.ts";
 import type { Settlement } from "../workflow/advance.ts";
+import { setAside } from "../tools/artifacts.ts";
 import { unmetExpectation } from "../workflow/expectations.ts";
 import { expired, type Action } from "./action.ts";
 import { mapOutcome } from "./act-map.ts";
 import { wholeValue } from "./whole-value.ts";
 
 type CallsPending = Extract<Pending, { kind: "calls" }>;
+type Arguments = Readonly<Record<string, unknown>>;
 
 /** What one call of the decision needs next. */
 export type Turn =
@@ -38,4 +41,24 @@ export async function settlementOf(action: Action, pending: CallsPending, turns:
   const { patch, clear, next, calls } = pending;
   const allOk = results.every((result) => result.status === "ok" && result.unmet === undefined);
   return { observation, result: allOk ? { patch, clear, next, calls } : null, usage: NO_USAGE };
+}
+
+/** What was found out of an earlier attempt is not set aside, since its record is not this attempt's to write. */
+export function cutDown(key: string, found: CallResult): CallResult {
+  const { value } = setAside(key, found).result;
+  return isPlainObject(value) && typeof value.preview === "string" && value !== found.value
+    ? { ...found, value: value.preview }
+    : found;
+}
+
+const TOLD_BYTES = 1000;
+
+/** A result with what its call ran with; large values are told in short, since they came from results that have them. */
+export function withArguments(result: CallResult, changed: Arguments | undefined): CallResult {
+  if (!changed) return result;
+  const told = Object.entries(changed).map(([name, value]): [string, unknown] => {
+    if (jsonBytes(value) <= TOLD_BYTES) return [name, value];
+    return [name, shorten(typeof value === "string" ? value : JSON.stringify(value), TOLD_BYTES / 4)];
+  });
+  return { ...result, args: Object.fromEntries(told) };
 }

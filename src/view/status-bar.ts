@@ -10,7 +10,7 @@ import { todoReadings } from "./status-bar/todo.ts";
 export interface Attachments {
   /** About the observation as a whole. */
   readonly observation: readonly string[];
-  /** About each result, by the id of its call, in the order of the results. */
+  /** About each result, by the id of its call, in the order of the results. Of many calls of one tool the last few tell. */
   readonly results: readonly { readonly id: string; readonly lines: readonly string[] }[];
 }
 
@@ -42,14 +42,7 @@ export function statusBar(input: StatusBarInput): StatusBar {
     ],
     attached: {
       observation: isOn("timestamps") ? observationTimes(input) : [],
-      results: results.map((result, index) => {
-        const later = results.slice(index + 1).filter(({ tool }) => tool === result.tool);
-        const lines = [
-          ...(isOn("counters") ? counterLines(input, result, later.filter(hasRun).length) : []),
-          ...(isOn("errors") ? errorLines(input, result, later.filter(hasFailed).length) : []),
-        ];
-        return { id: result.id, lines };
-      }),
+      results: attachedResults(input, results, isOn),
     },
   };
 }
@@ -68,10 +61,26 @@ export function statusTokens(lines: readonly string[]): number {
   return Math.ceil(Buffer.byteLength(lines.join("\n")) / 4);
 }
 
-function hasRun({ status }: CallResult): boolean {
-  return status !== "refused" && status !== "cancelled";
+/** Facts about results, from the last one back, since the record counts to the last. */
+function attachedResults(
+  input: StatusBarInput,
+  results: readonly CallResult[],
+  isOn: (technique: Technique) => boolean,
+): Attachments["results"] {
+  const after = new Map<string, { readonly runs: number; readonly failures: number }>();
+  const told = results.toReversed().map((result) => {
+    const { runs, failures } = after.get(result.tool) ?? { runs: 0, failures: 0 };
+    const hasRun = result.status !== "refused" && result.status !== "cancelled";
+    after.set(result.tool, { runs: runs + (hasRun ? 1 : 0), failures: failures + (hasFailed(result) ? 1 : 0) });
+    // A list's hundred calls are counted once.
+    const counted = isOn("counters") && hasRun && runs === 0 ? counterLines(input, result) : [];
+    const explained = isOn("errors") && hasFailed(result) ? errorLines(input, result, failures) : [];
+    return { id: result.id, lines: [...counted, ...explained] };
+  });
+  return told.toReversed();
 }
 
+/** True for a call that was made and did not come to a good end. */
 function hasFailed({ status }: CallResult): boolean {
   return status === "error" || status === "timeout";
 }

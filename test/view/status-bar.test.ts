@@ -130,13 +130,15 @@ describe("counters", () => {
     );
   });
 
-  test("number the calls of one decision in their order; what was refused did not run", () => {
-    const refused: CallResult = { id: "3.1", tool: "phone", status: "refused", error: "no" };
-    const observation = results(ok("phone", "3.0"), refused, ok("phone", "3.2"));
+  test("count the calls of one decision once, at the last that ran", () => {
+    const refused: CallResult = { id: "3.3", tool: "phone", status: "refused", error: "no" };
+    const observation = results(ok("phone", "3.0"), ok("phone", "3.2"), refused);
     expect(attached({ observation, execution: { toolUse: { phone: used(3) } } })).toEqual([
-      "3.0: call 2 of 3 allowed",
       "3.2: 3 of 3 calls allowed: stop calling it and report",
     ]);
+    const many = results(...Array.from({ length: 1000 }, (_, index) => failed("readFile", `3.${index}`)));
+    const toolUse = { readFile: used(1000, ["a: x", "b: x", "c: x"]) };
+    expect(attached({ observation: many, execution: { toolUse } }).length).toBeLessThan(10);
   });
 
   test.each([

@@ -6,15 +6,15 @@ import type { StatusBarInput } from "./input.ts";
 const FAILURES_KEPT = 3;
 
 /**
- * How often a tool was called when a result came, and what follows from that. That calls bring nothing new is said
+ * How often a tool was called with its latest result, and what follows from that. That calls bring nothing new is said
  * by the observation's own note, whatever is switched off here.
  */
-export function counterLines(input: StatusBarInput, result: CallResult, callsAfter: number): readonly string[] {
+export function counterLines(input: StatusBarInput, result: CallResult): readonly string[] {
   const { workflow, snapshot } = input;
   const tool = ownValue(workflow.tools, result.tool);
   const use = ownValue(snapshot.execution.toolUse ?? {}, result.tool);
-  if (!tool || !use || result.status === "refused" || result.status === "cancelled") return [];
-  const calls = use.calls - callsAfter;
+  if (!tool || !use) return [];
+  const { calls } = use;
   const { limit } = tool;
   if (limit !== undefined && calls >= limit) return [`${calls} of ${limit} calls allowed: stop calling it and report`];
   const counted = limit === undefined ? `call ${calls} of ${result.tool}` : `call ${calls} of ${limit} allowed`;

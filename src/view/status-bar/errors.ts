@@ -10,18 +10,19 @@ const MAX_HINT = 300;
  * was tried before. All of it is data from outside and quoted.
  */
 export function errorLines(input: StatusBarInput, result: CallResult, failuresAfter: number): readonly string[] {
-  if (result.status !== "error" && result.status !== "timeout") return [];
   const uses = input.snapshot.execution.toolUse ?? {};
   const failed = Object.hasOwn(uses, result.tool) ? (uses[result.tool]?.failed ?? []) : [];
   const own = failed.length - 1 - failuresAfter;
+  // The record keeps a tool's latest failures only; of a hundred no more are explained.
   const call = failed[own];
-  const before = new Set(failed.slice(0, Math.max(own, 0)));
-  const isRepeated = call !== undefined && before.delete(call);
+  if (call === undefined) return [];
+  const before = new Set(failed.slice(0, own));
+  const isRepeated = before.delete(call);
   const { errorType, hint, args } = result;
   return [
     ...(errorType ? [`error type: ${quote(errorType, 60)}`] : []),
     // Arguments that were changed stand in the result already.
-    ...(call !== undefined && !args ? [`the call: ${quote(call, MAX_LINE)}`] : []),
+    ...(args ? [] : [`the call: ${quote(call, MAX_LINE)}`]),
     ...(isRepeated ? ["the same call has failed in the same way before: change something"] : []),
     ...(hint ? [`what to try: ${quote(hint, MAX_HINT)}`] : []),
     ...(before.size > 0 ? [`failed before: ${[...before].map((line) => quote(line, MAX_LINE)).join("; ")}`] : []),

@@ -31,11 +31,17 @@ export type {
 } from "./workflow/tool.ts";
 export type { Artifact, ArtifactInfo, ArtifactReader } from "./workflow/artifact.ts";
 export { ToolError } from "./tools/tool-error.ts";
+export type { ToolErrorOptions } from "./tools/tool-error.ts";
+export { fromLangChain } from "./tools/langchain.ts";
+export type { Declaration as ToolDeclaration, LangChainTool } from "./tools/langchain.ts";
+export { mcpTools } from "./tools/mcp.ts";
+export type { McpSource, McpToolsOptions } from "./tools/mcp.ts";
 export { artifactTools } from "./tools/artifacts.ts";
 export { todoTools } from "./tools/todo.ts";
 export { todoField } from "./state/todos.ts";
 export type { Todo } from "./state/todos.ts";
 export { allowPaths, forbidCommands } from "./tools/interceptors.ts";
+export type { AllowPathsOptions, ForbidCommandsOptions } from "./tools/interceptors.ts";
 export type { Migration, Migrations } from "./workflow/migrations.ts";
 export type { Fault } from "./workflow/fault.ts";
 export { field } from "./state/fields.ts";

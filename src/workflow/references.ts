@@ -4,7 +4,7 @@ import type { Call } from "../state/execution.ts";
 import type { AnyTool } from "./tool.ts";
 
 /** One place in a call's arguments that takes its value from an earlier call's result. */
-export interface Reference {
+interface Reference {
   /** Where it stands in the arguments. */
   readonly at: readonly string[];
   readonly text: string;

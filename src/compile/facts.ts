@@ -1,5 +1,5 @@
 import type { Observation } from "../state/execution.ts";
-import { attachedLines, statusBar } from "../view/status-bar.ts";
+import { withFacts } from "../view/status-bar/told.ts";
 import type { AnyWorkflow, Snapshot } from "../workflow/define.ts";
 import { isModelStep } from "../workflow/next-step.ts";
 import type { Update } from "../workflow/advance.ts";
@@ -12,19 +12,17 @@ import type { Runtime } from "./runtime.ts";
  * @param snapshot the task as it is with the observation.
  * @param previous what was observed before.
  */
-export function withFacts(
+export function keepFacts(
   { workflow, view, clock }: Runtime,
   snapshot: Snapshot,
   observation: Observation,
   previous: Observation | null,
 ): Observation {
   // Facts are for models; code reads the record.
-  if (!("at" in observation) || !hasModelStep(workflow)) return observation;
+  if (!hasModelStep(workflow)) return observation;
   const previousAt = previous && "at" in previous ? (previous.at ?? null) : null;
-  const options = view.statusBar ?? {};
-  const { attached, bar } = statusBar({ workflow, snapshot, observation, previousAt, now: clock.now(), options });
-  const facts = [...attachedLines(attached), ...(options.mode === "append" ? bar : [])];
-  return facts.length > 0 ? { ...observation, facts } : observation;
+  const { statusBar: options = {} } = view;
+  return withFacts({ workflow, snapshot, observation, previousAt, now: clock.now(), options });
 }
 
 /** An update whose observation has its facts. */
@@ -32,7 +30,7 @@ export function updateWithFacts(runtime: Runtime, before: Snapshot, update: Upda
   const { execution, changes } = update;
   if (!execution.observation || !execution.last?.observation) return update;
   const after = { execution, state: { ...before.state, ...changes } };
-  const observation = withFacts(runtime, after, execution.observation, before.execution.observation);
+  const observation = keepFacts(runtime, after, execution.observation, before.execution.observation);
   return { changes, execution: { ...execution, observation, last: { ...execution.last, observation } } };
 }
 

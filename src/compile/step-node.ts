@@ -14,7 +14,7 @@ import { fail, FREE, type Decision, type DecisionCost } from "../workflow/record
 import type { RuntimeMap, RuntimeStep, Snapshot } from "../workflow/define.ts";
 import { outputOf } from "./act-map.ts";
 import { snapshotOf, type ChannelValues } from "./channels.ts";
-import { withFacts } from "./facts.ts";
+import { keepFacts } from "./facts.ts";
 import { enter, SPENT, STREAM_REPLIES, UNTRUSTED, type Runtime } from "./runtime.ts";
 import type { Lease } from "./store.ts";
 import { viewOf } from "./view-of.ts";
@@ -63,7 +63,7 @@ export function stepNode(runtime: Runtime, name: string, step: RuntimeStep) {
 
 function messageOf(runtime: Runtime, snapshot: Snapshot, text: string): Observation {
   const message: Observation = { kind: "message", text, at: runtime.clock.now() };
-  return withFacts(runtime, snapshot, message, snapshot.execution.observation);
+  return keepFacts(runtime, snapshot, message, snapshot.execution.observation);
 }
 
 /** The inputs of a map step, one an item. */

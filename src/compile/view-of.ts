@@ -4,7 +4,7 @@ import type { Observation } from "../state/execution.ts";
 import { needsTurns, type ViewOptions } from "../view/options.ts";
 import { summaryCut } from "../view/policies/summary.ts";
 import { renderView, type View } from "../view/render.ts";
-import { statusBar } from "../view/status-bar.ts";
+import { barAtTheEnd } from "../view/status-bar/told.ts";
 import type { StandingSnapshot } from "../view/scene.ts";
 import { transcript, type Turn } from "../view/transcript.ts";
 import type { Snapshot } from "../workflow/define.ts";
@@ -38,19 +38,13 @@ export async function viewOf(
   const events = needsTurns(options) ? await store.events(taskId, isAdaptive ? LOG_ENTRIES : undefined) : [];
   const turns = transcript(events);
   const observed = observation ?? snapshot.execution.observation;
-  const { bar } = statusBar({
-    workflow,
-    snapshot,
-    observation: observed,
-    now: runtime.clock.now(),
-    ...(options.statusBar ? { options: options.statusBar } : {}),
-  });
+  const { statusBar = {} } = options;
+  const now = runtime.clock.now();
   const view = renderView({
     workflow,
     snapshot,
     observation: observed,
-    // A bar that is kept with the observation is said again only where it has changed since.
-    statusBar: bar.every((line) => factsOf(observed).includes(line)) ? [] : bar,
+    statusBar: barAtTheEnd({ workflow, snapshot, observation: observed, now, options: statusBar }),
     turns,
     options,
     assignment,
@@ -61,10 +55,6 @@ export async function viewOf(
     await store.append(taskId, revision, SNAPSHOT, { ...view.plan.standing });
   }
   return view;
-}
-
-function factsOf(observation: Observation | null): readonly string[] {
-  return observation && "facts" in observation ? (observation.facts ?? []) : [];
 }
 
 /** The options with the cache rule of the model that will be asked. */

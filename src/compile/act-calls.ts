@@ -11,8 +11,8 @@ import { reconcileCall, runCall, type CallContext } from "../tools/call.ts";
 import type { Intent } from "../tools/journal.ts";
 import { readyCalls, type Scheduled } from "../tools/schedule.ts";
 import type { Settlement } from "../workflow/advance.ts";
-import { checkArguments } from "../workflow/calls.ts";
-import { callName, dependenciesOf, resolveReferences, type Dependencies } from "../workflow/references.ts";
+import { checkArguments, dependenciesIn } from "../workflow/calls.ts";
+import { callName, resolveReferences, type Dependencies } from "../workflow/references.ts";
 import { isFromOutside } from "../workflow/take-in.ts";
 import type { AnyTool } from "../workflow/tool.ts";
 import { pause, type Action } from "./action.ts";
@@ -80,7 +80,7 @@ class Calls {
 
   constructor(action: Action, pending: CallsPending) {
     const { workflow } = action.runtime;
-    const dependencies = dependenciesOf(pending.calls, workflow.tools);
+    const dependencies = dependenciesIn(workflow, action.snapshot.execution.step, pending.calls);
     // A release may have declared a result's shape since.
     if (!dependencies.ok) throw new WorkflowError("INVALID_REFERENCE", dependencies.reason);
     this.action = action;

@@ -95,10 +95,12 @@ export function outputOf(workflow: AnyWorkflow, step: string, state: State, resu
     const said = shorten(error instanceof Error ? error.message : String(error));
     throw new WorkflowError("STEP_FAILED", `output of step ${step} threw: ${said}`, { cause: error });
   }
-  if (decision.calls?.length) {
+  // The step would come again to act on them, and with it all the items.
+  if (decision.calls?.length || decision.ask) {
+    const returned = decision.ask ? "a question" : "calls";
     throw new WorkflowError(
       "STEP_FAILED",
-      `output of step ${step} returned calls; it may return {patch, clear, next, ask, reply, because}`,
+      `output of step ${step} returned ${returned}; it may return {patch, clear, next, reply, because}`,
     );
   }
   // Where the table leaves one way only, the end of the list takes it.

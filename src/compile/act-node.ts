@@ -61,6 +61,10 @@ function commit(runtime: Runtime, snapshot: Snapshot, outcome: Settlement): Reco
     return commit(runtime, snapshot, { ...outcome, observation: { ...outcome.observation, note }, result: null });
   }
   const { step } = snapshot.execution;
+  if (runtime.workflow.steps[step]?.map) {
+    // A failed task decides again, and with that all items would run again. So the results are kept for a mended output.
+    throw new WorkflowError("STEP_FAILED", `output of step ${step} was refused: ${settled.refusal.reason}`);
+  }
   const error = { code: settled.refusal.code, message: `step ${step}: ${settled.refusal.reason}`, step };
   return { execution: fail(snapshot.execution, error, FREE, outcome.observation) };
 }

@@ -67,7 +67,7 @@ export function admitDecision(
   const phase = hasActed ? null : phaseOf(workflow, step, state);
   const fault = phaseFault(phase, {
     calls: decision.calls?.length ?? 0,
-    moves: Boolean(decision.next || decision.patch || decision.clear),
+    moves: Boolean(decision.next) || changesSomething(decision),
     asks: Boolean(decision.ask),
   });
   if (fault) return refuse({ code: "INVALID_DECISION", reason: fault });
@@ -111,6 +111,11 @@ export function admitDecision(
     step: decision.ask ? step : to,
     calls: called.calls,
   };
+}
+
+/** Where null is written for what is left out, an empty patch is none. */
+function changesSomething({ patch, clear }: Decision): boolean {
+  return Object.values(patch ?? {}).some((value) => value !== null && value !== undefined) || Boolean(clear?.length);
 }
 
 /** The limit that the next decision would exceed, if any. */

@@ -3,7 +3,7 @@ import type { ErrorCode } from "../errors.ts";
 import { isPlainObject, notJson, shorten } from "../internal/json.ts";
 import type { Call, Execution } from "../state/execution.ts";
 import type { Refusal } from "../state/patch.ts";
-import { dependenciesOf, referencesIn } from "./references.ts";
+import { dependenciesOf, referencesIn, type Dependencies, type Problem } from "./references.ts";
 import type { AnyWorkflow } from "./define.ts";
 import type { AnyTool } from "./tool.ts";
 
@@ -48,12 +48,12 @@ export function admitCalls(
       const reason = `${name} may be called ${tool.limit} times in a task, and ${made} have been made: stop and report what you have`;
       return { ok: false, refusal: { code: "TOOL_LIMIT", reason } };
     }
-    const checked = admitArguments(name, tool, args);
+    const checked = admitArguments(name, tool, args, refersToResults(workflow, step));
     if (!checked.ok) return { ok: false, refusal: { code: checked.code, reason: checked.reason } };
     const { id, expect } = call;
     admitted.push({ tool: name, args: checked.args, ...(id ? { id } : {}), ...(expect?.length ? { expect } : {}) });
   }
-  const dependencies = dependenciesOf(admitted, workflow.tools);
+  const dependencies = dependenciesIn(workflow, step, admitted);
   if (!dependencies.ok) return { ok: false, refusal: { code: "INVALID_REFERENCE", reason: dependencies.reason } };
   return { ok: true, calls: admitted };
 }
@@ -65,6 +65,22 @@ export function toolsOf(workflow: AnyWorkflow, step: string): readonly string[] 
   return mapped === undefined ? (declared?.tools ?? []) : [...(declared?.tools ?? []), mapped];
 }
 
+/** Only a model refers to results. What code hands over is data, whatever it looks like: it may come from outside. */
+function refersToResults(workflow: AnyWorkflow, step: string): boolean {
+  const declared = workflow.steps[step];
+  return !declared?.run && !declared?.map;
+}
+
+/** What the calls of a step need of one another, or which reference leads nowhere. Pure. */
+export function dependenciesIn(
+  workflow: AnyWorkflow,
+  step: string,
+  calls: readonly Call[],
+): ({ readonly ok: true } & Dependencies) | Problem {
+  if (refersToResults(workflow, step)) return dependenciesOf(calls, workflow.tools);
+  return { ok: true, references: calls.map(() => []), needs: calls.map(() => []) };
+}
+
 type Arguments = Readonly<Record<string, unknown>>;
 
 /** Arguments with references are checked as far as they are known; the rest when the references are resolved. */
@@ -72,8 +88,9 @@ function admitArguments(
   name: string,
   tool: AnyTool,
   args: Arguments,
+  mayRefer: boolean,
 ): { ok: true; args: Record<string, unknown> } | { ok: false; code: ErrorCode; reason: string } {
-  const found = referencesIn(args);
+  const found = mayRefer ? referencesIn(args) : NO_REFERENCES;
   if (!found.ok) return { ok: false, code: "INVALID_REFERENCE", reason: `${name}: ${found.reason}` };
   if (found.references.length === 0) {
     const checked = checkArguments(name, tool, args);
@@ -91,6 +108,8 @@ function admitArguments(
   if (bytes > MAX_ARGUMENT_BYTES) return { ok: false, code: "INVALID_ARGUMENTS", reason: tooLarge(name, bytes) };
   return { ok: true, args: { ...args } };
 }
+
+const NO_REFERENCES: ReturnType<typeof referencesIn> = { ok: true, references: [] };
 
 /** Strict output modes write null for what is left out. */
 function isAbsent(args: Arguments, path: readonly PropertyKey[]): boolean {

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { jsonBytes, shorten } from "../internal/json.ts";
+import { jsonBytes } from "../internal/json.ts";
 import type { Call, CallResult, Pending } from "../state/execution.ts";
 import { field, type Field, type State } from "../state/fields.ts";
 import type { AnyWorkflow, RuntimeStep } from "./define.ts";
@@ -45,8 +45,9 @@ const DEFAULT_ROUNDS = 10;
 const DEFAULT_PLAN_CALLS = 50;
 /** Calls of the free loop that the state keeps. */
 const KEPT_CALLS = 40;
-/** How much of the calls' arguments and results the state keeps, in bytes of JSON. */
+/** How much the state keeps of the calls, in bytes of JSON: what is aimed at, and at most. The field takes 16,384. */
 const KEPT_BYTES = 9000;
+const MOST_BYTES = 12_000;
 
 /**
  * What the next decision of a planning or looping step is for. `plan`: calls only. `act`: a round of the
@@ -116,39 +117,67 @@ export function planAfter(
   results: readonly CallResult[],
 ): Plan {
   const known = before?.concluded ? null : before;
-  const budget = Math.max(120, Math.floor(KEPT_BYTES / Math.max(1, pending.calls.length)));
-  const latest = pending.calls.map((call, position) => told(call, position, results[position], budget));
-  const met = latest.every((call) => call.problem === null);
+  const latest = toldTogether(pending.calls, results);
+  const met = pending.calls.every((_, position) => problemOf(results[position]) === null);
   if (pending.origin === "plan") {
     const replans = known === null ? 0 : known.replans + 1;
-    return { mode: "plan", calls: latest, met, replans, rounds: known?.rounds ?? 0, concluded: false };
+    // What came true is missed least.
+    const calls = fitted(latest, (call) => call.problem === null);
+    return { mode: "plan", calls, met, replans, rounds: known?.rounds ?? 0, concluded: false };
   }
   const rounds = (known?.rounds ?? 0) + 1;
-  const calls = fitted([...(known?.calls ?? []), ...latest.map((call) => ({ ...call, id: `r${rounds}.${call.id}` }))]);
+  const all = [...(known?.calls ?? []), ...latest.map((call) => ({ ...call, id: `r${rounds}.${call.id}` }))];
+  const calls = fitted(all.slice(-KEPT_CALLS), () => true);
   return { mode: "free", calls, met, replans: known?.replans ?? 0, rounds, concluded: false };
 }
 
 type PlanCall = Plan["calls"][number];
 
+/** The calls with what they brought, each as fully as there is room for all of them. */
+function toldTogether(calls: readonly Call[], results: readonly (CallResult | undefined)[]): PlanCall[] {
+  for (let budget = Math.max(120, Math.floor(KEPT_BYTES / calls.length)); ; budget = Math.floor(budget / 2)) {
+    const all = calls.map((call, position) => told(call, position, results[position], budget));
+    if (budget < 16 || jsonBytes(all) <= MOST_BYTES) return all;
+  }
+}
+
 function told(call: Call, position: number, result: CallResult | undefined, budget: number): PlanCall {
-  const { status = "cancelled", value = null, error, unmet } = result ?? {};
+  const { status = "cancelled", value = null } = result ?? {};
+  const problem = problemOf(result);
   return {
-    id: shorten(callName(call, position), 40),
+    id: cut(callName(call, position), Math.min(40, budget)),
     tool: call.tool,
     args: brief(call.args, budget / 3),
     status,
     result: brief(value, budget / 2),
-    problem: status === "ok" ? (unmet ?? null) : shorten(error ?? status, Math.min(200, Math.floor(budget / 4))),
+    problem: problem === null ? null : cut(problem, Math.min(200, budget)),
   };
 }
 
-function brief(value: unknown, bytes: number): unknown {
-  return jsonBytes(value) <= bytes ? value : shorten(JSON.stringify(value), Math.floor(bytes / 2));
+/** Why a call did not come true; null where it did. */
+function problemOf(result: CallResult | undefined): string | null {
+  const { status = "cancelled", error, unmet } = result ?? {};
+  return status === "ok" ? (unmet ?? null) : (error ?? status);
 }
 
-/** The latest calls that fit. */
-function fitted(calls: readonly PlanCall[]): PlanCall[] {
-  const kept = calls.slice(-KEPT_CALLS);
-  while (kept.length > 1 && jsonBytes(kept) > KEPT_BYTES * 1.3) kept.shift();
-  return kept;
+function brief(value: unknown, bytes: number): unknown {
+  return jsonBytes(value) <= bytes ? value : cut(JSON.stringify(value), Math.floor(bytes / 2));
+}
+
+// How much is left out would cost more room than there is: the observation has the whole.
+function cut(text: string, length: number): string {
+  return text.length <= length ? text : `${text.slice(0, length).replace(/[\uD800-\uDBFF]$/, "")}…`;
+}
+
+/** As many calls as fit. The oldest go first, those that may before the others. */
+function fitted(calls: readonly PlanCall[], mayGoFirst: (call: PlanCall) => boolean): PlanCall[] {
+  const order = [...calls.filter(mayGoFirst), ...calls.filter((call) => !mayGoFirst(call))];
+  const dropped = new Set<PlanCall>();
+  let bytes = jsonBytes(calls);
+  for (const call of order) {
+    if (bytes <= MOST_BYTES) break;
+    dropped.add(call);
+    bytes -= jsonBytes(call) + 1;
+  }
+  return calls.filter((call) => !dropped.has(call));
 }

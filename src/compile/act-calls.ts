@@ -30,7 +30,6 @@ const WAITING: Turn = { kind: "waiting" };
 /** A call that code and people let run, as it is to run. */
 interface Allowed {
   readonly call: Call;
-  readonly isEdited: boolean;
   /** True where it is not what was decided: references were resolved, or a person edited it. */
   readonly isChanged: boolean;
 }
@@ -97,13 +96,18 @@ class Calls {
   /** Takes every call as far as it goes without waiting. */
   async advance(): Promise<readonly Turn[]> {
     this.approvals.forget();
-    const looked = new Set<number>();
+    /** How many calls had ended when each was looked at. */
+    const looked = new Map<number, number>();
     for (;;) {
       if (this.failure) throw this.failure.error;
-      const next = readyCalls(this.scheduled()).filter((position) => !looked.has(position));
+      const ended = this.ended();
+      const next = readyCalls(this.scheduled()).filter((position) => {
+        const at = looked.get(position);
+        return at === undefined || (at < ended && this.turns[position]?.kind === "waiting");
+      });
       if (next.length === 0) return this.turns.map((turn) => turn ?? WAITING);
       for (const position of next) {
-        looked.add(position);
+        looked.set(position, this.ended());
         this.turns[position] = null;
         const turn = await this.next(position);
         // A call that ended at once has put its result there itself.
@@ -112,6 +116,10 @@ class Calls {
         if (this.turns[position]?.kind === "settled" && next.length < this.turns.length) break;
       }
     }
+  }
+
+  private ended(): number {
+    return this.turns.filter((turn) => turn?.kind === "settled").length;
   }
 
   private scheduled(): readonly Scheduled[] {
@@ -141,8 +149,8 @@ class Calls {
     const allowed = this.allowed[position] ?? (await this.ask(position));
     if ("kind" in allowed) return allowed;
     this.allowed[position] = allowed;
-    // An edit may have led it to what another call holds.
-    if (allowed.isEdited && !readyCalls(this.scheduled()).includes(position)) return WAITING;
+    // An edit, or a value in place of a reference, may have led it to what another call holds.
+    if (allowed.isChanged && !readyCalls(this.scheduled()).includes(position)) return WAITING;
     return this.start(position, allowed.call, allowed.isChanged ? allowed.call.args : undefined);
   }
 
@@ -160,8 +168,7 @@ class Calls {
       const turn = this.refused(position, call, verdict.reason);
       return verdict.isLate ? { ...turn, isLate: true } : turn;
     }
-    const { isEdited } = verdict;
-    return { call: verdict.call, isEdited, isChanged: isEdited || call !== decided };
+    return { call: verdict.call, isChanged: verdict.isEdited || call !== decided };
   }
 
   /** A call with the values in place of its references, or the result that says why that cannot be. */

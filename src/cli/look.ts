@@ -1,5 +1,6 @@
 import { describeRequests, describeTask, type TaskDescription } from "../compile/describe.ts";
 import type { TaskEvent } from "../compile/store.ts";
+import type { Runtime } from "../compile/runtime.ts";
 import type { Preview } from "../compile/turns.ts";
 import { isWorkflowError, WorkflowError } from "../errors.ts";
 import { isPlainObject } from "../internal/json.ts";
@@ -9,6 +10,7 @@ import type { AnyWorkflow } from "../workflow/define.ts";
 import { targets } from "../workflow/next-step.ts";
 import { EXIT } from "./exit.ts";
 import { sameTask, type CommonOptions } from "./options.ts";
+import { switchesOf, techniqueTable, type SwitchOptions } from "./techniques.ts";
 import { ago, count, cut, detectTerminal, emphasise, printable, type Terminal } from "./terminal.ts";
 import { expiry, waitingLines, whoIsAsked } from "./waiting.ts";
 
@@ -164,7 +166,7 @@ export async function tasksCommand(options: CommonOptions): Promise<number> {
   });
 }
 
-export interface PreviewOptions extends CommonOptions {
+export interface PreviewOptions extends CommonOptions, SwitchOptions {
   readonly message?: string;
   readonly show?: boolean;
 }
@@ -173,9 +175,17 @@ export interface PreviewOptions extends CommonOptions {
 export async function previewCommand(name: string, options: PreviewOptions): Promise<number> {
   const store = storeForReading(options.db);
   const message = options.message === undefined ? null : checkText(options.message);
-  const { workflow, taskId, policy } = await workflowOrTask(name, options);
+  const switches = switchesOf(options);
+  const { workflow, taskId, view, clock } = await workflowOrTask(name, options);
+  const { policy } = view;
   const { previews } = await import("../compile/turns.ts");
-  const all = await previews(taskId === null ? null : store, workflow, taskId, message);
+  const previewed = await previews(taskId === null ? null : store, workflow, taskId, {
+    view,
+    now: clock.now(),
+    message,
+    switches,
+  });
+  const { all, shares, bar } = previewed;
   const used = all.find((preview) => preview.policy === policy);
   const json = all.map(({ policy: each, tokens, view }) => ({
     policy: each,
@@ -183,25 +193,25 @@ export async function previewCommand(name: string, options: PreviewOptions): Pro
     default: each === policy,
     ...(options.show ? { messages: view.messages } : {}),
   }));
-  return print(options, { workflow: workflow.name, taskId, previews: json }, () => {
+  return print(options, { workflow: workflow.name, taskId, previews: json, facts: shares, bar }, () => {
     const table = all.map(
       (preview) =>
         `${preview.policy.padEnd(9)} ${count(preview.tokens).padStart(8)}${preview === used ? "   <- used by this graph" : ""}`,
     );
     const shown = options.show && used ? showSections(used) : "(--show prints the prompt itself, section by section)";
-    return [`policy      tokens`, ...table, shown].join("\n");
+    return [`policy      tokens`, ...table, "", techniqueTable(previewed, switches), shown].join("\n");
   });
 }
 
 async function workflowOrTask(
   name: string,
   options: CommonOptions,
-): Promise<{ workflow: AnyWorkflow; taskId: string | null; policy: string }> {
+): Promise<Pick<Runtime, "workflow" | "view" | "clock"> & { readonly taskId: string | null }> {
   const store = storeForReading(options.db);
   const { graphOfTask, loadGraph } = await import("./graphs.ts");
   try {
-    const { workflow, view } = (await loadGraph(name, store)).runtime;
-    return { workflow, taskId: null, policy: view.policy };
+    const { workflow, view, clock } = (await loadGraph(name, store)).runtime;
+    return { workflow, view, clock, taskId: null };
   } catch (unknownGraph) {
     if (!isWorkflowError(unknownGraph, "UNKNOWN_GRAPH")) throw unknownGraph;
     const head = await store.head(name);
@@ -209,8 +219,8 @@ async function workflowOrTask(
       throw new WorkflowError("UNKNOWN_GRAPH", `${unknownGraph.message}; nor is there a task of that name`, {
         details: unknownGraph.details,
       });
-    const { workflow, view } = (await graphOfTask(store, name, head.execution.workflow, undefined)).runtime;
-    return { workflow, taskId: name, policy: view.policy };
+    const { workflow, view, clock } = (await graphOfTask(store, name, head.execution.workflow, undefined)).runtime;
+    return { workflow, view, clock, taskId: name };
   }
 }
 

@@ -11,6 +11,9 @@ import { detectTerminal, printableLines } from "./terminal.ts";
 /** Loads a command's code when it is called, so that `--help` and wrong usage answer at once. */
 type Action = () => Promise<number>;
 
+/** For options that may be repeated. */
+const collect = (value: string, all: readonly string[] = []) => [...all, value];
+
 function buildProgram(onAction: (options: CommonOptions, action: Action) => void): Program {
   const { version } = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8")) as {
     version: string;
@@ -36,12 +39,7 @@ function buildProgram(onAction: (options: CommonOptions, action: Action) => void
   command("run <graph>", "start a task and run it to its first pause or its end")
     .option("--task <id>", "the task's id; one is made up otherwise")
     .option("--message <text>", "what the user says first; without it the task asks")
-    .option(
-      "--set <field=value>",
-      "set an input field; may be repeated",
-      (value: string, all: string[]) => [...all, value],
-      [] as string[],
-    )
+    .option("--set <field=value>", "set an input field; may be repeated", collect, [] as string[])
     .option("--chat", "converse until the task ends")
     .addHelpText("after", '\nExample: statecard run ticket --message "network unstable" --set priority=P1')
     .action((graph: string, options: CommonOptions) =>
@@ -92,6 +90,9 @@ function buildProgram(onAction: (options: CommonOptions, action: Action) => void
   command("preview <graph|task>", "what the model would be sent, under each policy, without a key")
     .option("--message <text>", "what the user would say next")
     .option("--show", "print the prompt itself")
+    .option("--with <technique>", "switch run-time facts on; may be repeated", collect)
+    .option("--without <technique>", "switch run-time facts off; may be repeated", collect)
+    .addHelpText("after", "\nTechniques: timestamps, counters, todo, errors, system, all.")
     .action((name: string, options: CommonOptions) =>
       onAction(options, async () => (await import("./look.ts")).previewCommand(name, options)),
     );

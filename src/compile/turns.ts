@@ -1,8 +1,13 @@
 import { emptyState, pickState } from "../state/fields.ts";
 import { newExecution, NO_USAGE, type Execution, type Observation } from "../state/execution.ts";
-import { DEFAULT_VIEW, POLICIES, type Policy, type ViewOptions } from "../view/options.ts";
+import { POLICIES, type Policy, type ViewOptions } from "../view/options.ts";
 import { renderView, viewTokens, type View } from "../view/render.ts";
-import { transcript } from "../view/transcript.ts";
+import { statusBar, statusTokens } from "../view/status-bar.ts";
+import { NO_STATUS_BAR, type StatusBarInput } from "../view/status-bar/input.ts";
+import { barModeIn, type BarModeChoice } from "../view/status-bar/mode.ts";
+import { switched, techniqueShares, type Switches, type TechniqueShare } from "../view/status-bar/preview.ts";
+import { barAtTheEnd, withFacts } from "../view/status-bar/told.ts";
+import { isSameObservation, transcript, type Turn } from "../view/transcript.ts";
 import { settle } from "../workflow/advance.ts";
 import type { AnyWorkflow, Snapshot } from "../workflow/define.ts";
 import type { TaskEvent, TaskStore } from "./store.ts";
@@ -38,10 +43,16 @@ export async function turnTokens(
     const before = snapshots.get(event.revision - 1);
     if (event.kind !== "decision" || !event.data.measures || !before) return [];
     const said = (event.data.observation as Observation | null) ?? before.execution.observation;
-    const tokensUnder = (view: ViewOptions) =>
-      viewTokens(viewUnder(view, workflow, before, said, events.slice(0, index)));
-    const wholeConversation = tokensUnder(WHOLE_CONVERSATION);
-    return [{ step: before.execution.step, revision: event.revision, seen: tokensUnder(options), wholeConversation }];
+    const earlier = events.slice(0, index);
+    const told = { workflow, snapshot: before, observation: said, now: event.at, options: options.statusBar ?? {} };
+    return [
+      {
+        step: before.execution.step,
+        revision: event.revision,
+        seen: viewTokens(viewUnder(options, told, earlier)),
+        wholeConversation: viewTokens(viewUnder(WHOLE_CONVERSATION, told, earlier)),
+      },
+    ];
   });
 }
 
@@ -51,6 +62,7 @@ const WHOLE_CONVERSATION: ViewOptions = {
   rawMessages: 0,
   maxTokens: Infinity,
   maxResultTokens: Infinity,
+  statusBar: NO_STATUS_BAR,
 };
 
 async function snapshotsByRevision(
@@ -69,15 +81,17 @@ async function snapshotsByRevision(
 }
 
 /** The prompt of a task's next decision, as the runtime renders it. Pure. */
-function viewUnder(
-  options: ViewOptions,
-  workflow: AnyWorkflow,
-  snapshot: Snapshot,
-  said: Observation | null,
-  events: readonly TaskEvent[],
-): View {
-  const standing = standingIn(events);
-  return renderView({ workflow, snapshot, observation: said, turns: transcript(events), options, standing });
+function viewUnder(view: ViewOptions, told: StatusBarInput, events: readonly TaskEvent[]): View {
+  const { workflow, snapshot, observation } = told;
+  return renderView({
+    workflow,
+    snapshot,
+    observation,
+    statusBar: barAtTheEnd({ ...told, options: view.statusBar ?? {} }),
+    turns: transcript(events),
+    options: view,
+    standing: standingIn(events),
+  });
 }
 
 /** The prompt that the next decision would get, by policy. */
@@ -87,33 +101,66 @@ export interface Preview {
   readonly tokens: number;
 }
 
+/** Under which options a preview renders. */
+export interface PreviewOptions {
+  readonly view: ViewOptions;
+  readonly now: number;
+  /** What the user would say next; null for nothing. */
+  readonly message: string | null;
+  /** Run-time facts that are switched for this preview. */
+  readonly switches?: Switches;
+}
+
+/** The prompts of the next decision, and what run-time facts have to do with them. */
+export interface Previews {
+  readonly all: readonly Preview[];
+  readonly shares: readonly TechniqueShare[];
+  readonly bar: BarModeChoice;
+}
+
 /**
  * Renders what the model would be sent for a task's next decision under each policy; for a task that
  * does not exist yet, for its first. Needs no model.
- *
- * @param message what the user would say next.
  */
 export async function previews(
   store: TaskStore | null,
   workflow: AnyWorkflow,
   taskId: string | null,
-  message: string | null,
-): Promise<readonly Preview[]> {
+  { view, now, message, switches = NOT_SWITCHED }: PreviewOptions,
+): Promise<Previews> {
   const stored = store && taskId !== null ? await latestSnapshot(store, workflow, taskId) : null;
-  const snapshot = stored ?? { execution: newExecution(workflow), state: emptyState(workflow.state) };
+  const before = stored ?? { execution: newExecution(workflow), state: emptyState(workflow.state) };
   const events = store && stored && taskId !== null ? await store.events(taskId) : [];
-  const said = message === null ? snapshot.execution.observation : observe(snapshot, message);
-  const next = answered(workflow, snapshot, said);
-  return POLICIES.map((policy) => {
-    const view = viewUnder({ ...DEFAULT_VIEW, policy }, workflow, next, said, events);
-    return { policy, view, tokens: viewTokens(view) };
-  });
+  const said = message === null ? before.execution.observation : observe(before, message, now);
+  const snapshot = answered(workflow, before, said);
+  const options = switched(view.statusBar ?? {}, switches);
+  const turns = transcript(events);
+  const input = { workflow, snapshot, now, options, previousAt: timeBefore(turns, said) };
+  // What was kept with an observation is shown as it was, unless it is looked at under other switches.
+  const isRetold = message !== null || switches.on.length + switches.off.length > 0;
+  const told = { ...input, observation: said && isRetold ? withFacts({ ...input, observation: said }) : said };
+  return {
+    all: POLICIES.map((policy) => {
+      const shown = viewUnder({ ...view, policy, statusBar: options }, told, events);
+      return { policy, view: shown, tokens: viewTokens(shown) };
+    }),
+    shares: techniqueShares({ ...input, observation: said }),
+    bar: barModeIn(view, options.mode, statusTokens(statusBar(told).bar), snapshot.execution),
+  };
 }
 
-function observe({ execution: { pending } }: Snapshot, text: string): Observation {
+const NOT_SWITCHED: Switches = { on: [], off: [] };
+
+/** When the observation before this one came. */
+function timeBefore(turns: readonly Turn[], said: Observation | null): number | null {
+  const before = turns.findLast(({ observation }) => observation && !isSameObservation(observation, said))?.observation;
+  return before && "at" in before ? (before.at ?? null) : null;
+}
+
+function observe({ execution: { pending } }: Snapshot, text: string, at: number): Observation {
   return pending?.kind === "question"
-    ? { kind: "answer", question: pending.question, text }
-    : { kind: "message", text };
+    ? { kind: "answer", question: pending.question, text, at }
+    : { kind: "message", text, at };
 }
 
 /** The task as it will be once its open question is answered. */

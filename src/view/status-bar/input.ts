@@ -22,6 +22,15 @@ export interface StatusBarOptions {
 }
 export type BarMode = "replace" | "append";
 
+/** Nothing is told. */
+export const NO_STATUS_BAR: StatusBarOptions = {
+  timestamps: false,
+  counters: false,
+  todo: false,
+  errors: false,
+  system: false,
+};
+
 const MODES: readonly string[] = ["auto", "replace", "append"];
 
 /** What is wrong with options that did not come through the type checker; null where nothing is. */

@@ -1,3 +1,5 @@
+import type { Execution } from "../../state/execution.ts";
+import { cacheRule, type CacheRule, type ProviderName } from "../cache-rules.ts";
 import type { BarMode } from "./input.ts";
 
 /** What the choice between a bar that is replaced and one that is kept depends on. */
@@ -39,4 +41,30 @@ export function chooseBarMode(input: BarModeInput): BarModeChoice {
   const mode = replaceCost <= appendCost ? "replace" : "append";
   const costs = `over ${turns} turns ${barTokens} tokens a bar cost ${Math.round(replaceCost)} tokens replaced (${Math.round(lostTokens)} a turn are not found in the cache) and ${Math.round(appendCost)} kept`;
   return { mode, replaceCost, appendCost, explanation: `${mode}: ${costs}` };
+}
+
+/**
+ * The mode of a bar in our own prompts, and why. There it stands behind the last breakpoint with lines that change
+ * anyway, so that replacing it loses nothing: it is kept only where that was asked for. The measured share of
+ * cached tokens counts for what the cache gives. Pure.
+ */
+export function barModeIn(
+  { provider }: { readonly provider?: ProviderName | CacheRule },
+  asked: "auto" | BarMode | undefined,
+  barTokens: number,
+  { decisions, usage }: Pick<Execution, "decisions" | "usage">,
+): BarModeChoice {
+  const rule = cacheRule(provider ?? "unknown");
+  const isMeasured = usage.cachedTokens > 0 && usage.inputTokens > 0;
+  const hits = isMeasured ? Math.min(1, usage.cachedTokens / usage.inputTokens) : 1;
+  const choice = chooseBarMode({
+    barTokens,
+    // As many turns as there have been are the best guess at how many there will be.
+    turnsExpected: Math.max(1, decisions),
+    lostTokens: 0,
+    cachedPrice: rule.read * hits + (1 - hits),
+    writePrice: rule.write,
+  });
+  if (asked === undefined || asked === "auto" || asked === choice.mode) return choice;
+  return { ...choice, mode: asked, explanation: `${asked}, as it was asked for; ${choice.explanation}` };
 }

@@ -2,7 +2,6 @@ import { z } from "zod";
 import { field, type Field } from "./fields.ts";
 
 export const TODO_STATUSES = ["pending", "in_progress", "completed", "cancelled"] as const;
-export type TodoStatus = (typeof TODO_STATUSES)[number];
 
 /** A word rather than a text, so that it can stand in a status bar as it is. */
 export const todoId = z.string().regex(/^[\w-]{1,32}$/, "letters, digits, _ and - only, at most 32");

@@ -51,6 +51,8 @@ export interface ViewInput {
   readonly statusBar?: readonly string[];
   /** Under `summary`: what to show in place of the turns that are left out. */
   readonly summary?: string | null;
+  /** About how many tokens the provider gets beside the prompt, before it: the decision's schema. */
+  readonly besideTokens?: number;
 }
 
 /**
@@ -70,6 +72,7 @@ export function renderView(input: ViewInput): View {
     assignment: input.assignment ?? [],
     statusBar: input.statusBar ?? [],
     summary: input.summary ?? null,
+    besideTokens: input.besideTokens ?? 0,
     options,
     maxResultTokens: options.maxResultTokens,
     maxValueTokens: Infinity,

@@ -59,6 +59,8 @@ export interface Scene {
   readonly assignment: readonly string[];
   readonly statusBar: readonly string[];
   readonly summary: string | null;
+  /** What is sent beside the prompt and cached before it: the decision's schema. */
+  readonly besideTokens: number;
   readonly options: ResolvedOptions;
   /** How much of a result and of a field's value is shown; less where the prompt has no room. */
   readonly maxResultTokens: number;

@@ -1,5 +1,5 @@
 import type { Usage } from "../../state/execution.ts";
-import { choose, type Choice } from "../cost.ts";
+import { choose, type Choice } from "../choice.ts";
 import { observationPieces, recentPieces, statusPieces, turnPiece } from "../pieces.ts";
 import { renderPrefix } from "../prefix.ts";
 import type { Parts, Piece, Scene, StandingSnapshot } from "../scene.ts";
@@ -41,9 +41,8 @@ export function adaptivePolicy(scene: Scene, take?: "snapshot"): { parts: Parts;
   const fresh = goOn(scene, taken);
   const { standing } = scene;
   const { rule } = scene.options;
-  const fixed = estimateTokens(renderPrefix(scene.workflow));
-  const stable = fixed + tokensOf(fresh.parts.head) + fresh.added.reduce((sum, size) => sum + size, 0);
-  const isWorthKeeping = rule.match !== "none" && stable >= rule.minimum;
+  const fixed = scene.besideTokens + estimateTokens(renderPrefix(scene.workflow));
+  const isWorthKeeping = rule.match !== "none";
   const continued = standing && take !== "snapshot" ? goOn(scene, standing) : null;
   if (!standing || !continued) {
     return { parts: fresh.parts, plan: { standing: taken, isNew: true, isWorthKeeping, decisions: 0, choice: null } };
@@ -51,6 +50,7 @@ export function adaptivePolicy(scene: Scene, take?: "snapshot"): { parts: Parts;
   const choice = choose({
     rule,
     hitRate: hitRate(scene, standing),
+    calls: scene.snapshot.execution.decisions,
     fixed,
     standing: tokensOf(continued.parts.head),
     added: continued.added,

@@ -3,6 +3,7 @@ import { isMissed, printed, save, type Report } from "./report.ts";
 const BENCHMARKS: Readonly<Record<string, () => Promise<{ run: () => Promise<Report> }>>> = {
   overhead: () => import("./overhead.ts"),
   crash: () => import("./crash.ts"),
+  context: () => import("./context.ts"),
 };
 
 // Tracing sends every step over the network, which is not what is measured here.

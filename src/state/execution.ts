@@ -102,8 +102,6 @@ const measuresSchema = z.object({
   firstTokenMs: z.number(),
   /** Bytes (UTF-8) of the view that was sent. Tokens are counted when somebody looks: that is slow. */
   viewBytes: z.number(),
-  /** The status bar that was shown, where later prompts go on showing it. */
-  bar: z.array(z.string()).optional(),
 });
 export type Measures = z.infer<typeof measuresSchema>;
 

@@ -70,6 +70,7 @@ const STATUS = {
   INVALID_ARGUMENTS: 422,
   INVALID_REFERENCE: 422,
   TOOL_LIMIT: 409,
+  OUTPUT_GUARD: 422,
   STATE_TOO_LARGE: 413,
   // a step that could not go on
   MODEL_FAILED: 502,

@@ -195,6 +195,8 @@ async function askTheModel(
     spent: spentBefore(config, execution),
     ...(outputMode ? { mode: outputMode } : {}),
     ...(streaming ? { onReply: (delta: string) => config.writer?.({ type: "reply", delta }) } : {}),
+    onDoubt: (doubt) =>
+      store.append(lease.taskId, execution.revision, "doubted", { step: execution.step, reason: redact(doubt) }),
     onRefusal: (refusal, answer) =>
       store.append(lease.taskId, execution.revision, "refused", {
         step: execution.step,

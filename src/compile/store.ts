@@ -32,7 +32,7 @@ export interface Lease {
 export interface TaskEvent {
   readonly sequence: number;
   readonly revision: number;
-  /** `started`, `source`, `asked`, `decision`, `call`, `returned`, `result`, `failure`, `retry`, `refused`, `answered`, `edited`, `forked`, `migrated`, `imported`, `override`, `snapshot` or `error`. */
+  /** `started`, `source`, `asked`, `decision`, `call`, `returned`, `result`, `failure`, `retry`, `refused`, `answered`, `edited`, `forked`, `migrated`, `imported`, `override`, `snapshot`, `doubted` or `error`. */
   readonly kind: string;
   /** Milliseconds since the epoch. */
   readonly at: number;

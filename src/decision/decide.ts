@@ -14,6 +14,7 @@ import type { Decision, DecisionCost } from "../workflow/record.ts";
 import type { AnyWorkflow, Snapshot } from "../workflow/define.ts";
 import type { Phase } from "../workflow/plan.ts";
 import { askModel, type ChatAnswer } from "./chat.ts";
+import { askGuards } from "./guards.ts";
 import { outputMode, redactFor, toMessage, type OutputMode } from "./providers.ts";
 import { parseDecision } from "./parse.ts";
 import { decisionSchema } from "./schema.ts";
@@ -36,6 +37,8 @@ export interface DecideRequest {
   readonly clock: Clock;
   readonly config: RunnableConfig;
   readonly onReply?: (delta: string) => void;
+  /** Told what an output guard goes on doubting in a decision that passes. */
+  readonly onDoubt?: (doubt: string) => void | Promise<void>;
   /** Told of each refused answer as it happens. */
   readonly onRefusal?: (refusal: Refusal, answer: string) => void | Promise<void>;
 }
@@ -61,6 +64,7 @@ export async function decide(request: DecideRequest): Promise<Decided> {
   let latencyMs = 0;
   let firstTokenMs: number | undefined;
 
+  const sentBack = new Set<number>();
   for (let refused = 0; ;) {
     const answer = await askModel({ ...request, messages, schema, strict }).catch((error: unknown) => {
       // What was paid for refused answers is not lost with the call that failed.
@@ -74,8 +78,11 @@ export async function decide(request: DecideRequest): Promise<Decided> {
       firstTokenMs: firstTokenMs ?? 0,
       viewBytes: viewBytes(request.view),
     });
-    const read = readAnswer(answer, workflow, snapshot);
-    if (read.ok) return { ok: true, decision: read.decision, cost: { usage, measures: measures(), refused } };
+    const read = readAnswer(answer, workflow, snapshot, sentBack);
+    if (read.ok) {
+      for (const doubt of read.doubts) await request.onDoubt?.(doubt);
+      return { ok: true, decision: read.decision, cost: { usage, measures: measures(), refused } };
+    }
 
     refused++;
     const refusal = { ...read.refusal, reason: redactFor(model, read.refusal.reason) };
@@ -94,7 +101,8 @@ function readAnswer(
   answer: ChatAnswer,
   workflow: AnyWorkflow,
   snapshot: Snapshot,
-): { ok: true; decision: Decision } | { ok: false; refusal: Refusal } {
+  sentBack: Set<number>,
+): { ok: true; decision: Decision; doubts: readonly string[] } | { ok: false; refusal: Refusal } {
   if (answer.refusal) {
     const reason = `the model refused to answer: ${shorten(answer.refusal, 300)}`;
     return { ok: false, refusal: { code: "MODEL_REFUSED", reason } };
@@ -107,7 +115,16 @@ function readAnswer(
   if (!parsed.ok) return parsed;
   const decision = redactDeep(parsed.decision);
   const admitted = admitDecision(workflow, snapshot, decision);
-  return admitted.ok ? { ok: true, decision } : admitted;
+  if (!admitted.ok) return admitted;
+  const guarded = askGuards(workflow.steps[snapshot.execution.step], snapshot, decision, sentBack);
+  if (guarded.kind === "sent back") {
+    sentBack.add(guarded.guard);
+    return { ok: false, refusal: { code: "OUTPUT_GUARD", reason: shorten(guarded.reason, 1000) } };
+  }
+  const { doubts } = guarded;
+  if (guarded.decision === decision) return { ok: true, decision, doubts };
+  const mended = admitDecision(workflow, snapshot, guarded.decision);
+  return mended.ok ? { ok: true, decision: guarded.decision, doubts } : mended;
 }
 
 function correction(refusal: Refusal): string {

@@ -55,6 +55,32 @@ export type Approvals<F extends Fields, T extends Tools> =
   | readonly (keyof T & string)[]
   | { readonly [K in keyof T]?: Approval<T[K] extends Tool<infer S> ? z.infer<S> : never, StateOf<F>> };
 
+/** What a model has decided, as an output guard sees it: nothing of it counts yet. */
+export interface GuardedOutput<F extends Fields, N extends string> {
+  readonly patch: PatchOf<F>;
+  readonly reply: string | null;
+  readonly ask: string | null;
+  readonly next: N | null;
+}
+
+/**
+ * Looks at a model's decision before it counts. Returns nothing to let it pass; `mend` to change the reply or
+ * fields, which are then checked like any other; `sendBack` to have the model mend it: that works once, then
+ * the decision passes and the log tells the doubt.
+ *
+ * @param wasSentBack true where this guard has sent this decision back already: mend it now, if it must be.
+ */
+export type OutputGuard<F extends Fields, N extends string> = (
+  output: GuardedOutput<F, N>,
+  state: StateOf<F>,
+  wasSentBack: boolean,
+) =>
+  | { readonly mend: { readonly reply?: string; readonly patch?: PatchOf<F> } }
+  | { readonly sendBack: string }
+  | null
+  | undefined
+  | void;
+
 /** How a step plans. */
 export interface PlanRule<Name extends string = string> {
   /** The field that keeps the plan and what became of it, made with `planField()`. */
@@ -120,6 +146,8 @@ export interface Step<F extends Fields = Fields, N extends string = string, T ex
   readonly react?: ReactRule<keyof F & string>;
   /** Code in place of the model: one tool or workflow for each item of a list, several at once, joined in order. */
   readonly map?: MapRule<F, N, T>;
+  /** Checks of what the model of this step has decided, by code, before it counts. */
+  readonly guards?: readonly OutputGuard<F, N>[];
   /** How long this step's questions and approvals stay open, and where the task goes then. */
   readonly deadline?: { readonly afterMs: number; readonly to: N };
   /** The model of this step, where it differs from the workflow's. */
@@ -223,7 +251,11 @@ export type AnyWorkflow = Omit<Workflow<Fields, string, string>, "steps" | "onRe
 type ResultKeeper = (result: CallResult, state: never) => Readonly<Record<string, unknown>>;
 
 /** A step as the runtime handles it. */
-export interface RuntimeStep extends Omit<Step, "run" | "to" | "output" | "input" | "tools" | "approve" | "map"> {
+export interface RuntimeStep extends Omit<
+  Step,
+  "run" | "to" | "output" | "input" | "tools" | "approve" | "map" | "guards"
+> {
+  readonly guards?: readonly ((output: never, state: never, wasSentBack: boolean) => unknown)[];
   readonly map?: RuntimeMap;
   readonly tools?: readonly string[];
   readonly approve?: readonly string[] | Readonly<Record<string, Approval | undefined>>;

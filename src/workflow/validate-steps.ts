@@ -1,6 +1,6 @@
 import type { AnyWorkflow, RuntimeStep } from "./define.ts";
 import type { Fault } from "./fault.ts";
-import { targets } from "./next-step.ts";
+import { isModelStep, targets } from "./next-step.ts";
 
 /** What is wrong with the steps that plan, loop, or go through a list. Pure. */
 export function kindFaults(workflow: AnyWorkflow): readonly Fault[] {
@@ -19,6 +19,9 @@ export function kindFaults(workflow: AnyWorkflow): readonly Fault[] {
     if (kinds.length > 1) fault("INVALID_STEP", path, `has ${kinds.join(" and ")}; a step is of one kind`);
     if (step.plan || step.react) loopFaults(workflow, step, path, name, fault);
     if (step.map) mapFaults(workflow, step, path, fault);
+    if (step.guards && !isModelStep(step)) {
+      fault("INVALID_STEP", `${path}.guards`, "guards look at what a model decides, and no model decides here");
+    }
     if (step.trusted && !step.run && !step.map) {
       fault("INVALID_STEP", path, "trusted is for code: it belongs to a step with run or map");
     }

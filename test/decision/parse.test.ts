@@ -228,3 +228,64 @@ describe("nothing of an answer is made up or left out", () => {
     if (parsed.ok) expect((parsed.decision.patch as { polluted?: boolean }).polluted).toBeUndefined();
   });
 });
+
+describe("the calls of a decision", () => {
+  const parsed = (calls: unknown) => parseDecision(JSON.stringify({ calls }));
+
+  test("are read with their ids, references and expectations", () => {
+    const calls = [
+      { tool: "find", args: { name: "alpha" }, id: "a" },
+      { tool: "take", args: { code: { $ref: "a.code" } }, expect: [{ path: "x.0", is: "at least", value: 5 }] },
+    ];
+    expect(parsed(calls)).toEqual({ ok: true, decision: expected({ calls }) });
+  });
+
+  test("what a strict output mode writes for what is left out is left out", () => {
+    const written = { tool: "find", args: { name: null }, id: null, expect: null };
+    expect(parsed([written, { ...written, id: "", expect: [] }])).toEqual({
+      ok: true,
+      decision: expected({ calls: [1, 2].map(() => ({ tool: "find", args: { name: null } })) }),
+    });
+    const vague = { tool: "find", args: {}, expect: [{ path: null, is: "present", value: null }] };
+    expect(parsed([vague])).toMatchObject({ decision: { calls: [{ expect: [{ is: "present" }] }] } });
+    expect(parsed([vague])).not.toHaveProperty("decision.calls.0.expect.0.path");
+  });
+
+  test("none are no calls", () => {
+    expect(parsed([])).toEqual({ ok: true, decision: expected({}) });
+    expect(parsed(null)).toEqual({ ok: true, decision: expected({}) });
+  });
+
+  test("an expectation of nothing and one of false are told apart", () => {
+    const expectations = [
+      { is: "equal to", value: false },
+      { is: "equal to", value: 0 },
+      { is: "equal to", value: "" },
+    ];
+    expect(parsed([{ tool: "find", args: {}, expect: expectations }])).toMatchObject({
+      decision: { calls: [{ expect: expectations }] },
+    });
+  });
+
+  test("an id of 1,500 characters is kept (K16)", () => {
+    const id = "x".repeat(1500);
+    expect(parsed([{ tool: "find", args: {}, id }])).toMatchObject({ decision: { calls: [{ id }] } });
+  });
+
+  test.each<readonly [string, unknown, string]>([
+    ["a call that is a text", ["find"], "calls.0"],
+    ["calls that are an object", { tool: "find", args: {} }, "calls"],
+    ["a call without a tool", [{ args: {} }], "calls.0.tool"],
+    ["a call without arguments", [{ tool: "find" }], "calls.0.args"],
+    ["arguments as a text", [{ tool: "find", args: '{"name":"x"}' }], "calls.0.args"],
+    ["arguments as a list", [{ tool: "find", args: ["x"] }], "calls.0.args"],
+    ["an id that is a number", [{ tool: "find", args: {}, id: 1 }], "calls.0.id"],
+    ["an unknown key", [{ tool: "find", args: {}, name: "x" }], "name"],
+    ["an expectation of an unknown kind", [{ tool: "find", args: {}, expect: [{ is: "nice" }] }], "expect.0.is"],
+    ["an expectation that is a text", [{ tool: "find", args: {}, expect: ["not empty"] }], "expect.0"],
+    ["an expected list", [{ tool: "find", args: {}, expect: [{ is: "equal to", value: [] }] }], "expect.0.value"],
+    ["an unknown key in an expectation", [{ tool: "find", args: {}, expect: [{ is: "present", of: "x" }] }], "of"],
+  ])("K24: %s is sent back, naming it", (_what, calls, named) => {
+    expect(refusalOf(JSON.stringify({ calls }))).toContain(named);
+  });
+});

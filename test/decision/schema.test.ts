@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { defineWorkflow, field } from "statecard";
+import { defineTool, defineWorkflow, field, planField } from "statecard";
 import { z } from "zod";
 import { decisionSchema, offeredMoves, type JsonSchema } from "../../src/decision/schema.ts";
 import { anyWorkflow, type AnyWorkflow } from "../../src/workflow/define.ts";
@@ -276,3 +276,68 @@ function walk(schema: JsonSchema, visit: (schema: JsonSchema, path: string) => v
     }
   }
 }
+
+describe("the phases of a plan", () => {
+  const branch: z.ZodType = z.object({
+    name: z.string(),
+    get under() {
+      return z.array(branch);
+    },
+  });
+  const tool = (parameters: z.ZodType) =>
+    defineTool({ description: "Works.", parameters, effect: "read", run: () => null } as never);
+  const planning = anyWorkflow(
+    defineWorkflow({
+      name: "planning",
+      version: 1,
+      state: { plan: planField(), note: field(z.string()).clearable() },
+      tools: {
+        find: tool(z.object({ name: z.string().describe("whose"), most: z.number().optional() })),
+        sort: tool(z.object({ tree: branch })),
+      },
+      initial: "work",
+      steps: {
+        work: { plan: { into: "plan" }, tools: ["find", "sort"], writes: ["note"], to: ["done"] },
+        done: { final: true },
+      },
+    } as never),
+  );
+  const of = (phase: "plan" | "act" | "conclude" | "close" | null) =>
+    decisionSchema(planning, "work", { plan: null, note: null }, phase);
+  const parts = (phase: Parameters<typeof of>[0]) => Object.keys(properties(of(phase).schema));
+
+  test("a plan is calls or a question; a conclusion is anything but calls", () => {
+    expect(parts("plan")).toEqual(["reasoning", "because", "calls", "ask"]);
+    for (const phase of ["conclude", "close"] as const) {
+      expect(parts(phase)).toEqual(["reasoning", "because", "patch", "clear", "next", "ask", "reply"]);
+    }
+    const all = ["reasoning", "because", "patch", "clear", "next", "calls", "ask", "reply"];
+    expect(parts("act")).toEqual(all);
+    expect(parts(null)).toEqual(all);
+  });
+
+  const callsOf = (phase: Parameters<typeof of>[0]) => {
+    const [list] = (properties(of(phase).schema).calls?.anyOf ?? []) as { items: { anyOf: JsonSchema[] } }[];
+    return list?.items.anyOf ?? [];
+  };
+
+  test("only the calls of a plan have ids, expectations, and references in place of values", () => {
+    for (const call of callsOf("plan")) {
+      expect(Object.keys(properties(call))).toEqual(["tool", "args", "id", "expect"]);
+    }
+    for (const call of callsOf("act")) expect(Object.keys(properties(call))).toEqual(["tool", "args"]);
+    const args = (phase: "plan" | "act") => properties(properties(callsOf(phase)[0] as JsonSchema).args as JsonSchema);
+    expect(args("plan").name).toMatchObject({ description: "whose", anyOf: [{}, { required: ["$ref"] }] });
+    expect(JSON.stringify(args("act"))).not.toContain('"required":["$ref"]');
+  });
+
+  test.each(["plan", "act", "conclude", "close"] as const)("strict output modes accept the one of %s", (phase) => {
+    const { schema, strict } = of(phase);
+    expect(strict).toBe(true);
+    expect(strictFaults(schema)).toEqual([]);
+  });
+
+  test("each is the same text at each call, so that prompt caches hit", () => {
+    expect(JSON.stringify(of("plan"))).toBe(JSON.stringify(of("plan")));
+  });
+});

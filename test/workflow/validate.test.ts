@@ -1,4 +1,4 @@
-import { defineWorkflow, field, isWorkflowError, type AnyWorkflow, type Fault } from "statecard";
+import { defineTool, defineWorkflow, field, isWorkflowError, planField, type AnyWorkflow, type Fault } from "statecard";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 
@@ -244,5 +244,104 @@ describe("defineWorkflow", () => {
     for (const { path, code, message: reason } of faultsOf(changes)) {
       expect(message).toContain(`${path}: ${reason} (${code})`);
     }
+  });
+});
+
+describe("steps that plan, loop, or go through a list", () => {
+  const tools = {
+    look: defineTool({ description: "Looks.", parameters: z.object({}), effect: "read", run: () => null }),
+  };
+  const state = { note: text, plan: planField() };
+  const planning = (work: Loose, more: Loose = {}): Loose => ({
+    state,
+    tools,
+    ...steps({ tools: ["look"], ...work }),
+    ...more,
+  });
+  const map = { over: () => [], tool: "look", input: () => ({}), output: () => ({}) };
+  const mapping = (changes: Loose, work: Loose = {}): Loose => ({
+    state: { note: text },
+    tools,
+    ...steps({ writes: undefined, map: { ...map, ...changes }, ...work }),
+  });
+
+  test.each<readonly [string, Loose]>([
+    ["a plan", planning({ plan: { into: "plan" } })],
+    ["a plan with limits", planning({ plan: { into: "plan", maxReplans: 0, maxRounds: 0, maxCalls: 1 } })],
+    ["a loop", planning({ react: { into: "plan", maxRounds: 1 } })],
+    ["a list with a tool", mapping({})],
+    ["a list with a workflow", { ...mapping({ tool: undefined, workflow: child, parallel: 2 }), tools: {} }],
+    ["code that is trusted", { ...steps({ run: () => ({}), trusted: true }) }],
+    ["a list that is trusted", mapping({}, { trusted: true })],
+    ["limits", { parallelCalls: 1, stateBudget: { warnBytes: 1, maxBytes: 1 } }],
+    ["one limit of the state beside the usual other", { stateBudget: { maxBytes: 5000 } }],
+  ])("%s is sound", (_name, changes) => {
+    expect(faultsOf(changes)).toEqual([]);
+  });
+
+  test.each<readonly [string, Loose, readonly string[]]>([
+    [
+      "a plan into no field",
+      planning({ plan: { into: "gone" } }, { state: { note: text } }),
+      ["steps.work.plan.into UNKNOWN_FIELD"],
+    ],
+    [
+      "a plan into what every object inherits",
+      planning({ plan: { into: "constructor" } }, { state: { note: text } }),
+      ["steps.work.plan.into UNKNOWN_FIELD"],
+    ],
+    [
+      "a loop into a field that cannot hold it",
+      planning({ react: { into: "note" } }, { state: { note: text } }),
+      ["steps.work.react.into INVALID_STEP"],
+    ],
+    ["a plan without tools", { state, ...steps({ plan: { into: "plan" } }) }, ["steps.work INVALID_STEP"]],
+    [
+      "a loop that leads only to itself",
+      planning({ react: { into: "plan" }, to: ["work"] }),
+      ["steps.work DEAD_END", "steps.work.to INVALID_STEP", "steps.done UNREACHABLE"],
+    ],
+    [
+      "a plan that is made again half a time",
+      planning({ plan: { into: "plan", maxReplans: 0.5 } }),
+      ["steps.work.plan.maxReplans INVALID_LIMIT"],
+    ],
+    [
+      "a plan of no calls",
+      planning({ plan: { into: "plan", maxCalls: 0 } }),
+      ["steps.work.plan.maxCalls INVALID_LIMIT"],
+    ],
+    [
+      "a loop without rounds",
+      planning({ react: { into: "plan", maxRounds: 0 } }),
+      ["steps.work.react.maxRounds INVALID_LIMIT"],
+    ],
+    [
+      "a loop without an end",
+      planning({ react: { into: "plan", maxRounds: Infinity } }),
+      ["steps.work.react.maxRounds INVALID_LIMIT"],
+    ],
+    [
+      "a plan and a loop in one",
+      planning({ plan: { into: "plan" }, react: { into: "plan" } }),
+      ["steps.work INVALID_STEP"],
+    ],
+    ["a plan in code", planning({ plan: { into: "plan" }, run: () => ({}) }), ["steps.work INVALID_STEP"]],
+    ["a list of nothing", mapping({ tool: undefined }), ["steps.work.map INVALID_STEP", "tools.look UNUSED_TOOL"]],
+    ["a list of both", mapping({ workflow: child }), ["steps.work.map INVALID_STEP"]],
+    [
+      "a list with an unknown tool",
+      mapping({ tool: "toString" }),
+      ["steps.work.map.tool UNKNOWN_TOOL", "tools.look UNUSED_TOOL"],
+    ],
+    ["a list with tools of its own", mapping({}, { tools: ["look"] }), ["steps.work.tools INVALID_STEP"]],
+    ["a list of which none runs", mapping({ parallel: 0 }), ["steps.work.map.parallel INVALID_LIMIT"]],
+    ["a model that is trusted", steps({ trusted: true }), ["steps.work INVALID_STEP"]],
+    ["no calls at once", { parallelCalls: 0 }, ["parallelCalls INVALID_LIMIT"]],
+    ["a state of no bytes", { stateBudget: { warnBytes: 0, maxBytes: 0 } }, ["stateBudget INVALID_LIMIT"]],
+    ["a warning above the limit", { stateBudget: { warnBytes: 9, maxBytes: 8 } }, ["stateBudget INVALID_LIMIT"]],
+    ["a limit below the usual warning", { stateBudget: { maxBytes: 100 } }, ["stateBudget INVALID_LIMIT"]],
+  ])("%s is refused", (_name, changes, expected) => {
+    expect(told(changes).toSorted()).toEqual([...expected].toSorted());
   });
 });

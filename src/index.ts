@@ -1,7 +1,7 @@
 // Define
 export { defineWorkflow } from "./workflow/define.ts";
+export type { AnyWorkflow, Workflow, WorkflowInput } from "./workflow/define.ts";
 export type {
-  AnyWorkflow,
   Approvals,
   ChildResult,
   GuardedMove,
@@ -14,9 +14,7 @@ export type {
   Step,
   StepContext,
   StepResult,
-  Workflow,
-  WorkflowInput,
-} from "./workflow/define.ts";
+} from "./workflow/step.ts";
 export { planField } from "./workflow/plan.ts";
 export type { Plan } from "./workflow/plan.ts";
 export { defineTool } from "./workflow/tool.ts";

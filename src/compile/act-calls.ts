@@ -73,6 +73,8 @@ class Calls {
   private readonly resolved: (Call | null)[];
   /** The calls that may run as soon as there is a place for them. Nobody is asked about one of these again. */
   private readonly allowed: (Allowed | null)[];
+  /** Whether text from outside may have reached a call's arguments, where that is known. */
+  private readonly tainted = new Map<number, boolean>();
   private readonly parallel: number;
   private running = 0;
   private failure: { readonly error: unknown } | null = null;
@@ -201,11 +203,16 @@ class Calls {
   /** True where text from outside may have reached a call's arguments. */
   private isTainted(position: number): boolean {
     if (this.pending.untrusted) return true;
+    const known = this.tainted.get(position);
+    if (known !== undefined) return known;
     const { workflow } = this.action.runtime;
-    return (this.dependencies.needs[position] ?? []).some((needed) => {
+    const found = (this.dependencies.needs[position] ?? []).some((needed) => {
       const turn = this.turns[needed];
       return (turn?.kind === "settled" && isFromOutside(workflow, turn.result)) || this.isTainted(needed);
     });
+    // What it uses has ended, so this does not change any more; and many ways may lead to one call.
+    this.tainted.set(position, found);
+    return found;
   }
 
   private unrun(

@@ -51,7 +51,7 @@ export async function viewOf(
     standing: isAdaptive ? standingIn(events) : null,
     summary: await summaryOf(options, turns),
   });
-  if (view.plan?.isNew && view.plan.isWorthKeeping) {
+  if (view.plan?.isNew && view.plan.choice.isKept) {
     await store.append(taskId, revision, SNAPSHOT, { ...view.plan.standing });
   }
   return view;

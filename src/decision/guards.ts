@@ -1,7 +1,8 @@
 import { WorkflowError } from "../errors.ts";
 import { frozenCopy, isPlainObject, shorten } from "../internal/json.ts";
 import { redactDeep } from "../internal/redact.ts";
-import type { RuntimeStep, Snapshot } from "../workflow/define.ts";
+import type { Snapshot } from "../workflow/define.ts";
+import type { RuntimeStep } from "../workflow/step.ts";
 import type { Decision } from "../workflow/record.ts";
 
 /** What the output guards of a step make of a decision. */
@@ -32,21 +33,27 @@ export function askGuards(
     }, execution.step);
     if (verdict === null) continue;
     if ("mend" in verdict) {
-      const { reply, patch } = verdict.mend;
-      now = {
-        ...now,
-        ...(reply === undefined ? {} : { reply }),
-        ...(patch === undefined ? {} : { patch: { ...now.patch, ...redactDeep(patch) } }),
-      };
+      now = mended(now, verdict.mend);
     } else if (sentBack.has(position)) doubts.push(verdict.sendBack);
     else return { kind: "sent back", guard: position, reason: verdict.sendBack };
   }
   return { kind: "passed", decision: now, doubts };
 }
 
-type Verdict =
-  | { readonly mend: { readonly reply?: string; readonly patch?: Readonly<Record<string, unknown>> } }
-  | { readonly sendBack: string };
+interface Mend {
+  readonly reply?: string;
+  readonly patch?: Readonly<Record<string, unknown>>;
+}
+
+function mended(decision: Decision, { reply, patch }: Mend): Decision {
+  return {
+    ...decision,
+    ...(reply === undefined ? {} : { reply }),
+    ...(patch === undefined ? {} : { patch: { ...decision.patch, ...redactDeep(patch) } }),
+  };
+}
+
+type Verdict = { readonly mend: Mend } | { readonly sendBack: string };
 
 function verdictOf(ask: () => unknown, step: string): Verdict | null {
   let verdict: unknown;

@@ -3,7 +3,8 @@ import { shorten } from "../internal/json.ts";
 import type { Execution } from "../state/execution.ts";
 import type { State } from "../state/fields.ts";
 import type { Refusal } from "../state/patch.ts";
-import type { AnyWorkflow, RuntimeStep } from "./define.ts";
+import type { AnyWorkflow } from "./define.ts";
+import type { RuntimeStep } from "./step.ts";
 
 /** The step names that a transition list leads to, without their conditions. */
 export function targets(step: RuntimeStep | undefined): readonly string[] {

@@ -2,7 +2,8 @@ import { z } from "zod";
 import { jsonBytes } from "../internal/json.ts";
 import type { Call, CallResult, Pending } from "../state/execution.ts";
 import { field, type Field, type State } from "../state/fields.ts";
-import type { AnyWorkflow, RuntimeStep } from "./define.ts";
+import type { AnyWorkflow } from "./define.ts";
+import type { RuntimeStep } from "./step.ts";
 import { callName } from "./references.ts";
 
 const planCallSchema = z.object({

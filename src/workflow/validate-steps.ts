@@ -1,4 +1,5 @@
-import type { AnyWorkflow, RuntimeStep } from "./define.ts";
+import type { AnyWorkflow } from "./define.ts";
+import type { RuntimeStep } from "./step.ts";
 import type { Fault } from "./fault.ts";
 import { isModelStep, targets } from "./next-step.ts";
 

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { isPlainObject } from "../internal/json.ts";
-import type { AnyWorkflow, RuntimeStep } from "./define.ts";
+import type { AnyWorkflow } from "./define.ts";
+import type { RuntimeStep } from "./step.ts";
 import type { Migration } from "./migrations.ts";
 import type { ApprovalRule } from "./tool.ts";
 import { toolsOf } from "./calls.ts";

@@ -1,5 +1,6 @@
 import { z } from "zod";
-import type { AnyWorkflow, RuntimeStep } from "./define.ts";
+import type { AnyWorkflow } from "./define.ts";
+import type { RuntimeStep } from "./step.ts";
 import { NAME, type Fault } from "./fault.ts";
 import { isModelStep, targets } from "./next-step.ts";
 import { planFieldOf } from "./plan.ts";

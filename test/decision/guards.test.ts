@@ -17,7 +17,7 @@ function reporting(...guards: Guard[]) {
 }
 
 const needsEvidence: Guard = ({ patch }) =>
-  /L\d+/.test(String(patch.report ?? "")) ? null : { sendBack: "say which line shows it, as L12" };
+  /L\d+/.test(patch.report ?? "") ? null : { sendBack: "say which line shows it, as L12" };
 const marks: Guard = ({ patch, reply }) => ({ mend: { patch: { report: `${patch.report}?` }, reply: `${reply}!` } });
 
 const plain = { patch: { report: "it failed" }, reply: "done", next: "done" };

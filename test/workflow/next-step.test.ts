@@ -3,7 +3,7 @@ import { defineWorkflow, field, moves, nextStep, openMoves, type AnyWorkflow } f
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { newExecution, type Execution } from "../../src/state/execution.ts";
-import type { RuntimeStep } from "../../src/workflow/define.ts";
+import type { RuntimeStep } from "../../src/workflow/step.ts";
 import { ACT, dueNode, END_OF_TASK, isFinished } from "../../src/workflow/next-step.ts";
 import { ticket } from "../../graphs/ticket/workflow.ts";
 

@@ -124,6 +124,10 @@ class Calls {
     return this.turns.filter((turn) => turn?.kind === "settled").length;
   }
 
+  private isFull(): boolean {
+    return this.running >= this.parallel;
+  }
+
   private scheduled(): readonly Scheduled[] {
     return this.turns.map((turn, position) => ({
       needs: this.dependencies.needs[position] ?? [],
@@ -238,7 +242,7 @@ class Calls {
     const { runtime, lease, forks, checkpointId } = this.action;
     const tool = runtime.workflow.tools[call.tool];
     if (!tool) return this.refused(position, call, `there is no tool "${call.tool}" any more`);
-    if (this.running >= this.parallel) return WAITING;
+    if (this.isFull()) return WAITING;
     const intent: Intent = {
       key: this.key(position),
       digest: digest([call.tool, call.args]),

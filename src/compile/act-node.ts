@@ -3,7 +3,7 @@ import { WorkflowError } from "../errors.ts";
 import { faultPoint } from "../internal/fault-point.ts";
 import { isExpired } from "../people/expiry.ts";
 import { questionRequest } from "../people/requests.ts";
-import { NO_USAGE, type Observation, type Pending } from "../state/execution.ts";
+import { NO_USAGE, type Execution, type Observation, type Pending } from "../state/execution.ts";
 import { settle, type Settlement } from "../workflow/advance.ts";
 import { fail, FREE } from "../workflow/record.ts";
 import type { Snapshot } from "../workflow/define.ts";
@@ -66,7 +66,16 @@ function commit(runtime: Runtime, snapshot: Snapshot, outcome: Settlement): Reco
     throw new WorkflowError("STEP_FAILED", `output of step ${step} was refused: ${settled.refusal.reason}`);
   }
   const error = { code: settled.refusal.code, message: `step ${step}: ${settled.refusal.reason}`, step };
-  return { execution: fail(snapshot.execution, error, FREE, outcome.observation) };
+  return { execution: fail(withMarks(runtime, snapshot, outcome), error, FREE, outcome.observation) };
+}
+
+/** The record with what results leave on it: they were read, although what should follow was refused. */
+function withMarks({ workflow }: Runtime, snapshot: Snapshot, outcome: Settlement): Execution {
+  const { execution } = snapshot;
+  const settled = settle(workflow, snapshot, { ...outcome, result: null });
+  if (!settled.ok) return execution;
+  const { toolUse, untrusted } = settled.update.execution;
+  return { ...execution, ...(toolUse ? { toolUse } : {}), ...(untrusted ? { untrusted } : {}) };
 }
 
 async function askPerson(action: Action, pending: Extract<Pending, { kind: "question" }>): Promise<Settlement> {

@@ -25,6 +25,7 @@ export type Turn =
 export async function settlementOf(action: Action, pending: CallsPending, turns: readonly Turn[]): Promise<Settlement> {
   const { runtime, snapshot, lease } = action;
   const settled = turns.filter((turn) => turn.kind === "settled");
+  if (settled.length < turns.length) throw new Error("there are calls that neither run nor wait for anything");
   const results: CallResult[] = [];
   for (const [position, { result }] of settled.entries()) {
     const { id, expect } = pending.calls[position] ?? {};

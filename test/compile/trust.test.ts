@@ -336,3 +336,37 @@ test("a late answer of a tool that timed out was never read, but counts as text 
   const paused = await compile(workflow, { store: sqliteStore(":memory:") }).invoke({} as never, config);
   expect(askedFor(paused)).toMatchObject([{ id: "a2.0.0" }]);
 });
+
+test("what was read stays marked where the way on was refused and the task failed", async () => {
+  const clock = { time: 1_000_000, now: () => clock.time };
+  const { tools, paid } = bank();
+  const workflow = defineWorkflow({
+    name: "late",
+    version: 1,
+    state: { note: field(z.string()) },
+    tools: { mail: tools.mail, pay: tools.pay },
+    initial: "working",
+    steps: {
+      working: {
+        tools: ["mail", "pay"],
+        approve: { pay: ({ amount }: { amount: number }) => amount > 100 },
+        deadline: { afterMs: 1000, to: "given_up" },
+        writes: ["note"],
+        to: ["done", "given_up"],
+      },
+      given_up: { requires: ["note"], final: true },
+      done: { final: true },
+    },
+  } as never);
+  const model = scriptedModel([{ calls: [call("mail"), pay("ada", 500)] }, { calls: [pay("ada")] }]);
+  const graph = compile(workflow, { model, store: sqliteStore(":memory:", { clock }), clock });
+  await graph.invoke({ message: "go" } as never, config);
+  clock.time += 1001;
+  const failed = await graph.invoke(null, config);
+  expect(failed.execution).toMatchObject({ status: "failed", lastError: { code: "REQUIRES" } });
+  expect(failed.execution.toolUse).toMatchObject({ mail: { calls: 1 } });
+  const again = await graph.invoke(null, config);
+  expect(model.prompts[1]).toContain(HOSTILE);
+  expect(askedFor(again)).toMatchObject([{ args: { to: "ada", amount: 5 } }]);
+  expect(paid).toEqual([]);
+});

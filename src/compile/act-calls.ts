@@ -109,7 +109,8 @@ class Calls {
       });
       if (next.length === 0) return this.turns.map((turn) => turn ?? WAITING);
       for (const position of next) {
-        looked.set(position, this.ended());
+        looked.set(position, ended);
+        if (this.allowed[position] && this.isFull()) continue;
         this.turns[position] = null;
         const turn = await this.next(position);
         // A call that ended at once has put its result there itself.

@@ -3,7 +3,7 @@ import type { State } from "../state/fields.ts";
 import type { AnyWorkflow } from "../workflow/define.ts";
 import { estimateTokens } from "./tokens.ts";
 
-/** A value this short is restated whenever it has changed. */
+/** A text or number this short is restated whenever it has changed. */
 const SHORT = 30;
 /** Shorter texts occur everywhere, so that finding one proves nothing. */
 const TELLING = 3;
@@ -42,7 +42,7 @@ export function changesSince(workflow: AnyWorkflow, before: State, after: State,
 }
 
 function isShort(value: unknown): boolean {
-  return estimateTokens(JSON.stringify(value)) <= SHORT;
+  return typeof value !== "object" && estimateTokens(JSON.stringify(value)) <= SHORT;
 }
 
 interface Compared {

@@ -6,29 +6,38 @@ export interface ChoiceInput {
   readonly rule: CacheRule;
   /** Which share of what should have been read from the cache was; null where nothing is measured. */
   readonly hitRate: number | null;
-  /** The model calls that the task has made. */
+  /** The model calls that the task has made, and what each has added to its conversation. */
   readonly calls: number;
+  readonly perCall: number;
   /** The fixed beginning. */
   readonly fixed: number;
-  /** The snapshot that stands, and what each call since has added to it, the call to come included. */
-  readonly standing: number;
-  readonly added: readonly number[];
-  /** What is never cached. */
+  /** The prompt with a snapshot taken now, and the one that goes on; null where no snapshot stands. */
+  readonly fresh: PromptSizes;
+  readonly standing: PromptSizes | null;
+}
+
+/** A prompt's sizes after the fixed beginning. */
+export interface PromptSizes {
+  /** What has been sent before. */
+  readonly known: number;
+  /** What is new and stays, and what is never cached. */
+  readonly added: number;
   readonly tail: number;
-  /** The same with a snapshot taken now. */
-  readonly fresh: number;
-  readonly freshAdded: number;
-  readonly freshTail: number;
+  /** Calls since the snapshot. */
+  readonly calls: number;
 }
 
 /** What to send, and the numbers that say so, in uncached tokens' worth. */
 export interface Choice {
   readonly take: "append" | "snapshot";
+  /** Whether later prompts should go on from a snapshot that is taken now. */
+  readonly isKept: boolean;
   /** How many calls it is reckoned for, the next one included. */
   readonly calls: number;
-  /** What they cost if the next one goes on from the snapshot that stands, and if it takes a new one. */
-  readonly append: number;
+  /** What they cost if the next one goes on, if it takes a snapshot and the others go on, and if all take one. */
+  readonly append: number | null;
   readonly snapshot: number;
+  readonly always: number;
 }
 
 // A task is expected to go on for half as long as it has been running, within reason. (Tuned on recorded
@@ -36,6 +45,8 @@ export interface Choice {
 const HORIZON = 0.5;
 const FEWEST_CALLS = 6;
 const MOST_CALLS = 20;
+/** A new snapshot has to save this much, since the text that it leaves behind may still be of use. */
+const WORTH = 1.1;
 
 /**
  * Whether the next prompt goes on from the snapshot that stands or takes a new one. Reckons what the
@@ -43,37 +54,28 @@ const MOST_CALLS = 20;
  * cache again and again, a new snapshot is paid in full once. Pure.
  */
 export function choose(input: ChoiceInput): Choice {
-  const { fixed, standing, added, tail, fresh, freshAdded, freshTail } = input;
+  const { fixed, fresh, standing } = input;
   const calls = Math.min(MOST_CALLS, Math.max(FEWEST_CALLS, Math.ceil(input.calls * HORIZON)));
-  const later = added.length > 1 ? added.slice(1) : added;
-  const perCall = sum(later) / Math.max(1, later.length);
   // What the tail restates grows bit by bit.
-  const growth = Math.max(0, tail - freshTail) / added.length;
-  const run = { ...input, calls, perCall, growth };
-  const last = added.at(-1) ?? 0;
-  const append = costOf(run, fixed + standing + sum(added) - last, last, tail);
-  const renewed = costOf(run, fixed, fresh + freshAdded, freshTail);
-  const always = calls * priceOf(input, fixed, fresh + freshAdded, freshTail);
-  const snapshot = Math.min(renewed, always);
-  return { take: append <= snapshot ? "append" : "snapshot", calls, append, snapshot };
-}
-
-function sum(sizes: readonly number[]): number {
-  return sizes.reduce((total, size) => total + size, 0);
-}
-
-interface Run extends ChoiceInput {
-  readonly perCall: number;
-  readonly growth: number;
+  const growth = standing ? Math.max(0, standing.tail - fresh.tail) / Math.max(1, standing.calls) : 0;
+  const goingOn = (sizes: PromptSizes) => costOf(input, sizes, calls, growth);
+  const append = standing && goingOn(standing);
+  const snapshot = goingOn(fresh);
+  const always = calls * priceOf(input, fixed, fresh.known + fresh.added, fresh.tail);
+  const take = append !== null && append <= Math.min(snapshot, always) * WORTH ? "append" : "snapshot";
+  return { take, isKept: snapshot < always, calls, append, snapshot, always };
 }
 
 /** What calls cost that all go on from one another. */
-function costOf(run: Run, known: number, added: number, tail: number): number {
-  let cost = priceOf(run, known, added, tail);
-  let stable = known + added;
-  for (let call = 1; call < run.calls; call++) {
-    cost += priceOf(run, stable, run.perCall, tail + run.growth * call);
-    stable += run.perCall;
+function costOf(input: ChoiceInput, { known, added, tail, calls: since }: PromptSizes, calls: number, growth: number) {
+  const { fixed, perCall } = input;
+  // Of a snapshot that is taken now nothing has been sent before.
+  const isSent = since > 0;
+  let stable = fixed + known + added;
+  let cost = priceOf(input, isSent ? fixed + known : fixed, isSent ? added : known + added, tail);
+  for (let call = 1; call < calls; call++) {
+    cost += priceOf(input, stable, perCall, tail + growth * call);
+    stable += perCall;
   }
   return cost;
 }
@@ -88,7 +90,13 @@ function priceOf({ rule, hitRate }: ChoiceInput, known: number, added: number, o
 }
 
 /** The choice in a sentence. Pure. */
-export function explainChoice({ take, calls, append, snapshot }: Choice): string {
-  const told = take === "append" ? "goes on" : "new snapshot";
-  return `${told}: the next ${calls} calls cost about ${Math.round(append)} tokens' worth if it goes on, ${Math.round(snapshot)} with a new snapshot`;
+export function explainChoice({ calls, append, snapshot, always, take, isKept }: Choice): string {
+  const cost = (tokens: number) => `${Math.round(tokens)}`;
+  const ways = [
+    ...(append === null ? [] : [`${cost(append)} going on`]),
+    `${cost(snapshot)} from a new snapshot on`,
+    `${cost(always)} with a new one each time`,
+  ];
+  const taken = take === "append" ? "goes on" : isKept ? "takes a new snapshot" : "shows the state anew";
+  return `${taken}: the next ${calls} calls cost about ${ways.join(", ")}`;
 }

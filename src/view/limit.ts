@@ -53,7 +53,8 @@ function leaveOut(prefix: string, maxTokens: number, parts: Parts): readonly Pie
   if (all || turns.length === 0) return all;
   let room = maxTokens - partTokens(prefix) - tokensOf([...head, ...tail]);
   const opening = turns.slice(0, 1);
-  const isOpeningKept = tokensOf(opening) <= room / 2;
+  const isOpeningKept =
+    opening.every(({ role, needsDecision }) => role === "user" && !needsDecision) && tokensOf(opening) <= room / 2;
   if (isOpeningKept) room -= tokensOf(opening);
   const begin = isOpeningKept ? 1 : 0;
   const needsLast = tail.some(({ needsDecision }) => needsDecision);
@@ -61,7 +62,9 @@ function leaveOut(prefix: string, maxTokens: number, parts: Parts): readonly Pie
     // Results do not stand without their decision, nor the latest results without theirs.
     while (turns[from]?.needsDecision) from++;
     const first = Math.min(from, needsLast ? turns.length - 1 : turns.length);
-    const kept = [gap(first - begin), ...turns.slice(first)];
+    const left = turns.slice(begin, first);
+    const steps = left.filter(({ section }) => section === "step");
+    const kept = [gap(left.length - steps.length), ...steps, ...turns.slice(first)];
     if (tokensOf(kept) <= room) return [...head, ...(isOpeningKept ? opening : []), ...kept, ...tail];
     if (first >= turns.length - 1) return null;
   }

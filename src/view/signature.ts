@@ -29,6 +29,8 @@ export function typeText(given: unknown): string {
   if ("const" in schema) return JSON.stringify(schema.const);
   const union = schema.anyOf ?? schema.oneOf;
   if (Array.isArray(union)) return union.map(typeText).join("|");
+  if (Array.isArray(schema.type))
+    return schema.type.map((type) => typeText({ ...schema, type: type as unknown })).join("|");
   switch (schema.type) {
     case "string":
       return typeof schema.format === "string" ? `string (${schema.format})` : "string";

@@ -1,28 +1,28 @@
 import type { Usage } from "../../state/execution.ts";
-import { choose, type Choice } from "../choice.ts";
-import { observationPieces, recentPieces, statusPieces, turnPiece } from "../pieces.ts";
+import { choose, type Choice, type PromptSizes } from "../choice.ts";
+import { recentPieces, statusPieces } from "../pieces.ts";
 import { renderPrefix } from "../prefix.ts";
 import type { Parts, Piece, Scene, StandingSnapshot } from "../scene.ts";
 import { changesSince } from "../changes.ts";
-import { fieldLines, movesLine, stepLines } from "../state-block.ts";
+import { fieldLines } from "../state-block.ts";
 import { block, escapeTags } from "../text.ts";
 import { estimateTokens } from "../tokens.ts";
 import { isSameObservation, type Turn } from "../transcript.ts";
+import { nowPiece, splitWalk, walk } from "../walk.ts";
 
 /** How many decisions before a new snapshot stay in sight, with what came back. */
 const KEPT_DECISIONS = 1;
+/** What a call adds, in tokens, before anything is known of the task. */
+const FIRST_GUESS = 100;
 
 /** What the policy decided and why; preview and explanations read it. */
 export interface AdaptivePlan {
   /** The snapshot that the prompt begins with. */
   readonly standing: StandingSnapshot;
   readonly isNew: boolean;
-  /** Whether a later prompt can gain by going on from it. */
-  readonly isWorthKeeping: boolean;
   /** Decisions since the snapshot. */
   readonly decisions: number;
-  /** Null where there was no choice: no snapshot stood. */
-  readonly choice: Choice | null;
+  readonly choice: Choice;
 }
 
 /** A prompt that goes on from a snapshot, and what the choice needs to know of it. */
@@ -37,39 +37,45 @@ interface Continued {
  * snapshot is taken when going on costs more.
  */
 export function adaptivePolicy(scene: Scene, take?: "snapshot"): { parts: Parts; plan: AdaptivePlan } {
+  const { standing } = scene;
   const taken = takeSnapshot(scene);
   const fresh = goOn(scene, taken);
-  const { standing } = scene;
-  const { rule } = scene.options;
-  const fixed = scene.besideTokens + estimateTokens(renderPrefix(scene.workflow));
-  const isWorthKeeping = rule.match !== "none";
   const continued = standing && take !== "snapshot" ? goOn(scene, standing) : null;
-  if (!standing || !continued) {
-    return { parts: fresh.parts, plan: { standing: taken, isNew: true, isWorthKeeping, decisions: 0, choice: null } };
-  }
   const choice = choose({
-    rule,
-    hitRate: hitRate(scene, standing),
+    rule: scene.options.rule,
+    hitRate: standing && hitRate(scene, standing),
     calls: scene.snapshot.execution.decisions,
-    fixed,
-    standing: tokensOf(continued.parts.head),
-    added: continued.added,
-    tail: tokensOf(volatile(continued.parts)),
-    fresh: tokensOf(fresh.parts.head),
-    freshAdded: fresh.added.reduce((sum, size) => sum + size, 0),
-    freshTail: tokensOf(volatile(fresh.parts)),
+    perCall: perCall(scene, (continued ?? fresh).added),
+    fixed: scene.besideTokens + estimateTokens(renderPrefix(scene.workflow)),
+    fresh: sizesOf(fresh),
+    standing: continued && sizesOf(continued),
   });
-  const used = choice.take === "append" ? continued : fresh;
+  return choice.take === "append" && continued && standing
+    ? { parts: continued.parts, plan: { standing, isNew: false, decisions: continued.added.length - 1, choice } }
+    : { parts: fresh.parts, plan: { standing: taken, isNew: true, decisions: 0, choice } };
+}
+
+/** What a decision and what came back have added on average; a guess before the first one. */
+function perCall({ turns }: Scene, added: readonly number[]): number {
+  const since = added.slice(1);
+  if (since.length > 0) return sum(since) / since.length;
+  const decisions = turns.filter(({ role }) => role === "assistant").length;
+  const all = sum(turns.map(({ text }) => estimateTokens(text)));
+  return decisions > 0 ? all / decisions : Math.max(FIRST_GUESS, added[0] ?? 0);
+}
+
+function sizesOf({ parts, added }: Continued): PromptSizes {
+  const last = added.at(-1) ?? 0;
   return {
-    parts: used.parts,
-    plan: {
-      standing: choice.take === "append" ? standing : taken,
-      isNew: choice.take === "snapshot",
-      isWorthKeeping,
-      decisions: choice.take === "append" ? continued.added.length - 1 : 0,
-      choice,
-    },
+    known: tokensOf(parts.head) + sum(added) - last,
+    added: last,
+    tail: tokensOf(volatile(parts)),
+    calls: added.length - 1,
   };
+}
+
+function sum(sizes: readonly number[]): number {
+  return sizes.reduce((total, size) => total + size, 0);
 }
 
 function tokensOf(pieces: readonly Piece[]): number {
@@ -119,62 +125,29 @@ function keptTurns(turns: readonly Turn[], observation: Scene["observation"]): n
 
 /** The prompt from a snapshot on. */
 function goOn(scene: Scene, standing: StandingSnapshot): Continued {
-  const { workflow, snapshot, observation } = scene;
-  const { execution } = snapshot;
-  const describedSteps = new Set([standing.step]);
-  const describedTools = new Set(workflow.steps[standing.step]?.tools);
-  let step = standing.step;
-  const enter = (to: string): Piece[] => {
-    const isKnown = step === to || describedSteps.has(to);
-    step = to;
-    if (isKnown) return [];
-    const lines = stepLines(workflow, to, describedTools);
-    describedSteps.add(to);
-    for (const tool of workflow.steps[to]?.tools ?? []) describedTools.add(tool);
-    return [{ role: "user", section: "step", text: block("step", lines) }];
-  };
-  const pieces: Piece[] = [];
-  const added = [0];
-  const add = (piece: Piece) => {
-    pieces.push(piece);
-    added[added.length - 1] = (added.at(-1) ?? 0) + estimateTokens(piece.text);
-  };
   const shown = scene.turns.filter(({ sequence }) => sequence === undefined || sequence > standing.from);
-  for (const [index, turn] of shown.entries()) {
-    const isNew = turn.sequence === undefined || turn.sequence > standing.seen;
-    if (isNew && turn.role === "assistant") added.push(0);
-    add(turnPiece(turn, scene.maxResultTokens, shown[index - 1]));
-    if (isNew && turn.to !== undefined) for (const piece of enter(turn.to)) add(piece);
-  }
-  const lastShown = shown.findLast((turn) => turn.role === "user");
-  if (observation && !isSameObservation(lastShown?.observation, observation)) {
-    for (const piece of observationPieces(scene, shown.at(-1))) add(piece);
-  }
-  for (const piece of enter(execution.step)) add(piece);
-  const split = pieces.findLastIndex(({ section }) => section === "conversation") + 1;
-  const stable = pieces.slice(split);
-  const above = pieces.map(({ text }) => text).join("\n");
+  const isNew = ({ sequence }: Turn) => sequence === undefined || sequence > standing.seen;
+  const walked = walk(scene, shown, standing.step, isNew);
+  const { turns, latest } = splitWalk(walked);
+  const above = walked.pieces.map(({ text }) => text).join("\n");
+  const now = nowPiece(scene, changeLines(scene, standing, above));
   return {
     parts: {
-      head: headOf(scene, standing),
-      turns: pieces.slice(0, split),
-      tail: [...markLast(stable), nowPiece(scene, standing, above), ...statusPieces(scene)],
+      head: headOf(scene, standing, walked.opening),
+      turns,
+      tail: [...latest, now, ...statusPieces(scene)],
     },
-    added,
+    added: walked.added,
   };
 }
 
-function markLast(pieces: readonly Piece[]): readonly Piece[] {
-  return pieces.map((piece, index) => ({ ...piece, isMarked: index === pieces.length - 1 }));
-}
-
-function headOf({ workflow, maxValueTokens }: Scene, standing: StandingSnapshot): readonly Piece[] {
+function headOf({ workflow, maxValueTokens }: Scene, standing: StandingSnapshot, opening: Piece): readonly Piece[] {
   const lines = [
     ...(standing.completedSteps.length > 0 ? [`completed steps: ${standing.completedSteps.join(", ")}`] : []),
     ...fieldLines(workflow, standing.state, maxValueTokens),
   ];
   return [
-    { role: "user", section: "step", text: block("step", stepLines(workflow, standing.step)) },
+    opening,
     {
       role: "user",
       section: "state",
@@ -185,23 +158,17 @@ function headOf({ workflow, maxValueTokens }: Scene, standing: StandingSnapshot)
   ];
 }
 
-/** The step, the legal moves and what has changed: restated in every prompt, after everything that may be cached. */
-function nowPiece(scene: Scene, standing: StandingSnapshot, above: string): Piece {
-  const { workflow, snapshot, maxValueTokens, assignment } = scene;
-  const { execution, state } = snapshot;
-  const { restated, inPart, gone } = changesSince(workflow, standing.state, state, above);
+/** What has changed since the snapshot and cannot be read in the decisions and results that follow it. */
+function changeLines(scene: Scene, standing: StandingSnapshot, above: string): readonly string[] {
+  const { workflow, snapshot, maxValueTokens } = scene;
+  const { restated, inPart, gone } = changesSince(workflow, standing.state, snapshot.state, above);
   const names = Object.keys(restated);
-  const lines = [
-    `step: ${execution.step}`,
-    movesLine(workflow, snapshot),
-    ...(execution.retryCount > 0 ? [`retries: ${execution.retryCount}`] : []),
+  return [
     ...(names.length > 0 ? [`changed since revision ${standing.revision}:`] : []),
     ...fieldLines(workflow, restated, maxValueTokens, (name) => names.includes(name)),
     ...(inPart.length > 0 ? [`only what is new and not shown above: ${inPart.join(", ")}`] : []),
     ...gone.map((what) => escapeTags(what)),
-    ...assignment,
   ];
-  return { role: "user", section: "now", text: block("now", lines) };
 }
 
 /** Which share of what the cache should have held was read from it, as far as the provider tells. */

@@ -1,33 +1,33 @@
-import { observationPieces, statusPieces, stepPiece, turnPieces } from "../pieces.ts";
+import { statusPieces } from "../pieces.ts";
 import type { Parts, Piece, Scene } from "../scene.ts";
-import { isSameObservation, type Turn } from "../transcript.ts";
+import type { Turn } from "../transcript.ts";
+import { nowPiece, splitWalk, walk } from "../walk.ts";
 
 /** The whole conversation, as an agent that keeps its messages sees it. */
 export function historyPolicy(scene: Scene): Parts {
-  return conversation(scene, scene.turns);
+  return conversation(scene, 0);
 }
 
 /** The latest messages only; never results without the decision that they belong to. */
 export function windowPolicy(scene: Scene): Parts {
-  return conversation(scene, latestTurns(scene.turns, scene.options.keepMessages));
+  return conversation(scene, windowStart(scene.turns, scene.options.keepMessages));
 }
 
-/** The last so many turns, less results at their beginning whose decision is cut off. Pure. */
-export function latestTurns(turns: readonly Turn[], count: number): readonly Turn[] {
-  const latest = turns.slice(-count);
-  const first = latest.findIndex((turn) => turn.observation?.kind !== "results");
-  return first > 0 && latest.length < turns.length ? latest.slice(first) : latest;
+/** Where the last so many turns begin, less results whose decision is cut off. Pure. */
+export function windowStart(turns: readonly Turn[], count: number): number {
+  let start = Math.max(0, turns.length - count);
+  while (start > 0 && turns[start]?.observation?.kind === "results") start++;
+  return start;
 }
 
-/** Turns, then the latest observation unless it stands among them, then where the task is. Pure. */
-export function conversation(scene: Scene, turns: readonly Turn[], head: readonly Piece[] = []): Parts {
-  const isShown = turns.findLast((turn) => turn.role === "user");
-  const latest = isSameObservation(isShown?.observation, scene.observation)
-    ? []
-    : observationPieces(scene, turns.at(-1));
+/** The turns from one on, then the latest observation, then where the task is. Pure. */
+export function conversation(scene: Scene, from: number, summary: readonly Piece[] = []): Parts {
+  const before = scene.turns.slice(0, from).findLast(({ to }) => to !== undefined);
+  const walked = walk(scene, scene.turns.slice(from), before?.to ?? scene.workflow.initial, () => true);
+  const { turns, latest } = splitWalk(walked);
   return {
-    head,
-    turns: turnPieces(scene, turns),
-    tail: [...latest, stepPiece(scene), ...statusPieces(scene)],
+    head: [walked.opening, ...summary],
+    turns,
+    tail: [...latest, nowPiece(scene), ...statusPieces(scene)],
   };
 }

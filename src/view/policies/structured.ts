@@ -1,4 +1,4 @@
-import { statePiece, turnPieces } from "../pieces.ts";
+import { statePiece } from "../pieces.ts";
 import type { Parts, Scene } from "../scene.ts";
 import type { Turn } from "../transcript.ts";
 import { conversation } from "./history.ts";
@@ -8,12 +8,9 @@ const KEPT = new Set(["calls", "patch", "clear", "next"]);
 
 /** The calls and results of the whole history, and the state's fields; no talk. */
 export function structuredPolicy(scene: Scene): Parts {
-  const { tail } = conversation(scene, []);
-  return {
-    head: [],
-    turns: turnPieces(scene, scene.turns.flatMap(structured)),
-    tail: [statePiece(scene), ...tail],
-  };
+  const { head, turns, tail } = conversation({ ...scene, turns: scene.turns.flatMap(structured) }, 0);
+  const now = tail.findIndex(({ section }) => section === "now");
+  return { head, turns, tail: [...tail.slice(0, now), statePiece(scene), ...tail.slice(now)] };
 }
 
 function structured(turn: Turn): Turn[] {

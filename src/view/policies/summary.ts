@@ -1,6 +1,7 @@
 import { shorten } from "../../internal/json.ts";
 import { WINDOW_TURNS } from "../options.ts";
 import type { Parts, Piece, Scene } from "../scene.ts";
+import { shortenMiddle } from "../shorten.ts";
 import { block, escapeTags } from "../text.ts";
 import type { Turn } from "../transcript.ts";
 import { conversation } from "./history.ts";
@@ -11,10 +12,11 @@ const LINE = 120;
 /** The latest messages whole, and what was before them in short. */
 export function summaryPolicy(scene: Scene): Parts {
   const cut = summaryCut(scene.turns, scene.options.keepMessages);
-  if (cut === 0) return conversation(scene, scene.turns);
-  const text = scene.summary === null ? extract(scene.turns.slice(0, cut)) : [escapeTags(scene.summary)];
-  const summary: Piece = { role: "user", section: "summary", text: block("summary", text), isMarked: true };
-  return conversation(scene, scene.turns.slice(cut), [summary]);
+  if (cut === 0) return conversation(scene, 0);
+  const whole = scene.summary === null ? extract(scene.turns.slice(0, cut)).join("\n") : escapeTags(scene.summary);
+  const text = shortenMiddle(whole, 2 * scene.maxResultTokens);
+  const summary: Piece = { role: "user", section: "summary", text: block("summary", [text]), isMarked: true };
+  return conversation(scene, cut, [summary]);
 }
 
 /**

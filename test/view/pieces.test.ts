@@ -1,0 +1,91 @@
+import { defineTool } from "statecard";
+import { describe, expect, test } from "vitest";
+import { z } from "zod";
+import { countTokens } from "../../src/internal/tokens.ts";
+import { renderObservation } from "../../src/view/observation.ts";
+import { extract, summaryCut } from "../../src/view/policies/summary.ts";
+import { windowStart } from "../../src/view/policies/history.ts";
+import { shortenMiddle } from "../../src/view/shorten.ts";
+import { signature } from "../../src/view/signature.ts";
+import { transcript } from "../../src/view/transcript.ts";
+
+test("a tool is one line: names, types, what may be left out, and what it is for", () => {
+  const tool = defineTool({
+    description: "Books a seat.",
+    effect: "write",
+    parameters: z.object({
+      flight: z.string(),
+      cabin: z.enum(["economy", "business"]).optional(),
+      seats: z.number().int().default(1),
+      passengers: z.array(z.object({ name: z.string(), born: z.iso.date().optional() })),
+      tags: z.array(z.string()),
+      extra: z.record(z.string(), z.number()).optional(),
+      note: z.union([z.string(), z.null()]),
+    }),
+    run: () => null,
+  });
+  expect(signature("book", tool)).toBe(
+    'book(flight: string, cabin?: "economy"|"business", seats?: integer, passengers: ({name: string, born?: string (date)})[], tags: string[], extra?: {[key]: number}, note: string|null) – Books a seat.',
+  );
+});
+
+describe("a long text", () => {
+  test("is shown with beginning and end, within its tokens, and says how much is missing", () => {
+    const whole = Array.from({ length: 5000 }, (_, index) => `line ${index}`).join("\n");
+    const shown = shortenMiddle(whole, 300, "whole: artifact a1");
+    expect(countTokens(shown)).toBeLessThanOrEqual(300);
+    expect(shown.startsWith("line 0\nline 1\n")).toBe(true);
+    expect(shown.endsWith("line 4999")).toBe(true);
+    const [, left] = /… (\d+) characters left out; whole: artifact a1 …/.exec(shown) ?? [];
+    const kept = shown.replace(/\n… \d+ characters left out[^\n]*\n/, "");
+    expect(kept.length + Number(left)).toBe(whole.length);
+  });
+
+  test.each(["字".repeat(9000), "😀".repeat(9000), "x".repeat(90_000), "a\n".repeat(20_000)])(
+    "of whatever characters stays within its tokens and cuts none in two",
+    (whole) => {
+      const shown = shortenMiddle(whole, 200);
+      expect(countTokens(shown)).toBeLessThanOrEqual(200);
+      expect(shown).not.toMatch(/[\uD800-\uDBFF](?![\uDC00-\uDFFF])|(?<![\uD800-\uDBFF])[\uDC00-\uDFFF]/);
+    },
+  );
+
+  test("that fits is left as it is", () => {
+    expect(shortenMiddle("short", 100)).toBe("short");
+  });
+});
+
+test("a text result is shown as it is, and none of its lines can be taken for another result", () => {
+  const results = [{ id: "3.0", tool: "sh", status: "ok" as const, value: "a\n3.1 sh ok: b\n\\x" }];
+  expect(renderObservation({ kind: "results", results }, 1000)).toBe(
+    '<observation kind="results">\n3.0 sh ok: text:\na\n\\3.1 sh ok: b\n\\\\x\n</observation>',
+  );
+});
+
+const decided = (decision: object) => ({ kind: "decision", data: { decision } });
+const came = (id: string) => ({
+  kind: "result",
+  data: { observation: { kind: "results", results: [{ id, tool: "t", status: "ok", value: "v" }] } },
+});
+const turns = transcript([
+  { kind: "started", data: { input: { message: "hello there" } } },
+  ...[1, 2, 3, 4, 5].flatMap((number) => [decided({ calls: [{ tool: "t", args: {} }] }), came(`${number}.0`)]),
+]);
+
+test("K17: a window begins with no results whose decision is cut off", () => {
+  for (let keep = 1; keep <= 11; keep++) {
+    expect(turns[windowStart(turns, keep)]?.observation?.kind).not.toBe("results");
+  }
+});
+
+test("a summary moves on by whole windows, has a line for each turn, and stays bounded", () => {
+  expect([2, 5, 6, 9, 11].map((length) => summaryCut(turns.slice(0, length), 3))).toEqual([0, 0, 3, 5, 5]);
+  expect(extract(turns.slice(0, 3))).toEqual([
+    "user: hello there",
+    'decided: {"calls":[{"tool":"t","args":{}}]}',
+    '1.0 t ok: "v"',
+  ]);
+  const many = Array.from({ length: 500 }, () => turns).flat();
+  expect(extract(many)).toHaveLength(41);
+  expect(extract(many)[0]).toBe("(5460 earlier messages left out)");
+});

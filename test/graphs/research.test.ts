@@ -146,6 +146,20 @@ test("a code that is out of date leads to a second plan that goes another way", 
   });
 });
 
+test("the chapter on plans shows what that second plan is made from", async () => {
+  const { run, planner } = open();
+  await run("compare kappa and alpha");
+  const second = planner.seen[1];
+  const prompt = second?.prompt.map(({ text }) => text).join("\n") ?? "";
+  const chapter = readFileSync("docs/plans.md", "utf8");
+  const [task] = /^The plan did not come true: .*$/m.exec(prompt) ?? [];
+  const [plan] = /^plan:\n(?: .*\n)+/m.exec(prompt) ?? [];
+  expect(chapter).toContain(`\`\`\`\n${task}\n\`\`\``);
+  expect(chapter).toContain(`\`\`\`\n${plan}\`\`\``);
+  const [, answer = ""] = /```json\n([\s\S]*?)```/.exec(chapter) ?? [];
+  expect(JSON.parse(answer)).toEqual(JSON.parse(second?.text ?? ""));
+});
+
 describe("what cannot be found out", () => {
   test("ends in a free loop, and the answer says what is known and what is open", async () => {
     const { run, calls, planner, model } = open();

@@ -34,7 +34,8 @@ export interface WorkflowDefinition<
   readonly intercept?: Interceptor | readonly Interceptor[];
   /**
    * What code keeps of a tool's result, by tool: a patch that commits with the result, also where other
-   * calls failed. So the state does not depend on whether a model notes what it has found out.
+   * calls failed. So the state does not depend on whether a model notes what it has found out. It is asked
+   * about every result, whatever its status; of one over 16 KB it gets the preview, as the model does.
    */
   readonly onResult?: { readonly [K in keyof T]?: (result: CallResult, state: StateOf<F>) => PatchOf<F> };
   /** How many calls of one decision run at once; 8 unless set. */

@@ -163,6 +163,21 @@ describe("the phases of a plan", () => {
     expect(idle.prompts).toEqual([]);
   });
 
+  test("K23: a field that a tool's declared result does not have is refused before anything runs", async () => {
+    const wrong = { tool: "figures", args: { code: { $ref: "a.coda" } } };
+    const { called, prompts } = await played({}, { calls: [look("alpha", "a"), wrong] }, found("a"), concluded);
+    expect(prompts[1]).toContain('reference "a.coda": the result of a (search) has no field "coda"; it has code');
+    expect(called).toEqual(["search alpha"]);
+  });
+
+  test("a reference to an earlier plan is refused, and says so", async () => {
+    const unmet = { calls: [{ ...look("beta", "first"), expect: [{ path: "code", is: "equal to", value: "9" }] }] };
+    const { called, prompts } = await played({}, unmet, { calls: [figuresOf("first", "f")] }, found("a"), concluded);
+    expect(prompts[1]).toContain("results of the earlier plan cannot be referred to");
+    expect(prompts[2]).toContain("Results of earlier decisions cannot be referred to: write the value");
+    expect(called).toEqual(["search beta", "search alpha"]);
+  });
+
   test("K24: a plan around which there is prose is read; one of a wrong shape is sent back, and nothing is lost by it", async () => {
     const text = JSON.stringify(found("a")).replace(/}$/, ",}");
     const { result, called, prompts } = await played(

@@ -1,7 +1,7 @@
 import { WorkflowError } from "../errors.ts";
 
 /** Raised when a table changes; a database with a higher number was written by a newer version. */
-const SCHEMA_VERSION = 3;
+const SCHEMA_VERSION = 4;
 
 /**
  * The tables, in SQLite's words; PostgreSQL's connection renames two types and leaves out how rows are laid out. `checkpoints` and `writes`
@@ -45,9 +45,22 @@ const TABLES: readonly string[] = [
   `create table if not exists statecard_parent_pauses (
     task_id text not null, ordinal integer not null, requests text not null, used integer not null,
     primary key (task_id, ordinal))`,
+  // What is remembered across tasks, so that none of it goes with a task.
+  `create table if not exists statecard_memory (
+    namespace text not null, key text not null, type text, priority integer not null, created_at bigint not null,
+    updated_at bigint not null, expires_at bigint, words text not null, value text not null, primary key (namespace, key))`,
+  `create index if not exists statecard_memory_newest on statecard_memory (namespace, updated_at, key)`,
+  `create index if not exists statecard_memory_first on statecard_memory (namespace, priority, updated_at, key)`,
+  // The key's columns are in the order of a recall: of a word that many memories hold, only the first are read.
+  `create table if not exists statecard_memory_words (
+    namespace text not null, word text not null, priority integer not null, updated_at bigint not null, key text not null,
+    primary key (namespace, word, priority, updated_at, key)) without rowid`,
+  `create table if not exists statecard_memory_vectors (
+    namespace text not null, key text not null, field text not null, vector blob not null,
+    primary key (namespace, key, field))`,
 ];
 
-/** Every table that holds rows of a task, with the column that names it. */
+/** Every table that holds rows of a task, with the column that names it. Memories outlive tasks. */
 export const TASK_TABLES: readonly (readonly [table: string, column: string])[] = [
   ["checkpoints", "thread_id"],
   ["writes", "thread_id"],
@@ -63,7 +76,7 @@ export const TASK_TABLES: readonly (readonly [table: string, column: string])[] 
 
 /**
  * What older formats need before the tables above fit, by the format that they lead to. New tables are
- * made by their `if not exists`: format 3 has one more, `statecard_artifacts`.
+ * made by their `if not exists`: format 3 has one more, `statecard_artifacts`, and format 4 those of `statecard_memory`.
  */
 const UPGRADES: Readonly<Record<number, readonly string[]>> = {
   2: [`alter table statecard_heads add column schema text`],

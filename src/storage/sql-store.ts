@@ -16,6 +16,7 @@ import type { VerifiedExport } from "./export/verify.ts";
 import { GuardedSaver } from "./guarded-saver.ts";
 import { Leases, requireLease } from "./leases.ts";
 import { intend, letGo, recordResult, resultOf } from "./journal.ts";
+import { SqlMemoryStore, type MemoryStoreOptions } from "./memory-store.ts";
 import type { StoredVerdict } from "./migrate-stored.ts";
 import { addRequests, hasAnswers, readRequest, readRequests, storeVote } from "./requests.ts";
 import type { Database } from "./sql.ts";
@@ -208,6 +209,11 @@ export class SqlStore implements TaskStore {
       rows.push(quarantine === null ? stands : { ...stands, quarantine });
     }
     return rows;
+  }
+
+  /** What is remembered across tasks, as a LangGraph store in the same database. */
+  memory(options: MemoryStoreOptions = {}): SqlMemoryStore {
+    return new SqlMemoryStore(this.sql, this.clock, options);
   }
 
   /** Lets go of the database; the next call opens it again. */

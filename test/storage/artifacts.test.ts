@@ -98,7 +98,7 @@ onBothDialects((dialect) => {
     await dialect.query("update statecard_meta set value = '2'");
     const store = dialect.open();
     expect(await store.artifacts("old")).toEqual([]);
-    expect(await dialect.query("select value from statecard_meta")).toEqual([{ value: "3" }]);
+    expect(await dialect.query("select value from statecard_meta")).toEqual([{ value: "4" }]);
     await taskWithArtifacts(store, "new");
     expect(await store.artifacts("new")).toHaveLength(2);
   });

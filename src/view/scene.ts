@@ -45,6 +45,8 @@ export interface StandingSnapshot {
   readonly state: State;
   readonly completedSteps: readonly string[];
   readonly recent: readonly string[];
+  /** The latest observation, where it came too long ago to stand among the turns that are still shown. */
+  readonly observation?: Observation;
 }
 
 /** What a policy renders from. */

@@ -1,3 +1,4 @@
+import type { Observation } from "../state/execution.ts";
 import { observationPieces, turnPiece } from "./pieces.ts";
 import type { Piece, Scene } from "./scene.ts";
 import { movesLine, stepLines } from "./state-block.ts";
@@ -19,8 +20,15 @@ export interface Walk {
  *
  * @param start the step that the task was at before the turns.
  * @param isNew whether a turn came after that; earlier ones move nothing.
+ * @param shownBefore the observation that stands before the turns.
  */
-export function walk(scene: Scene, turns: readonly Turn[], start: string, isNew: (turn: Turn) => boolean): Walk {
+export function walk(
+  scene: Scene,
+  turns: readonly Turn[],
+  start: string,
+  isNew: (turn: Turn) => boolean,
+  shownBefore?: Observation,
+): Walk {
   const { workflow, snapshot, observation, maxResultTokens } = scene;
   const describedSteps = new Set([start]);
   const describedTools = new Set(workflow.steps[start]?.tools);
@@ -41,8 +49,8 @@ export function walk(scene: Scene, turns: readonly Turn[], start: string, isNew:
     add(turnPiece(turn, maxResultTokens, turns[index - 1]));
     if (isNew(turn) && turn.to !== undefined) enter(turn.to);
   }
-  const lastSaid = turns.findLast((turn) => turn.role === "user");
-  if (!isSameObservation(lastSaid?.observation, observation)) {
+  const lastSaid = turns.findLast((turn) => turn.role === "user")?.observation ?? shownBefore;
+  if (!isSameObservation(lastSaid, observation)) {
     for (const piece of observationPieces(scene, turns.at(-1))) add(piece);
   }
   enter(snapshot.execution.step);

@@ -186,7 +186,9 @@ describe("an adaptive prompt", () => {
       { ask: "enough?" },
     ]);
     const store = sqliteStore(":memory:");
-    await compile(shop, { model, store, view: CACHED }).invoke({ message: "hello" }, TASK);
+    // Where reading costs something; a free cache lets a prompt grow to its limit.
+    const view = { policy: "adaptive", provider: { ...CACHE_RULES.openai, minimum: 0, step: 1 } } as const;
+    await compile(shop, { model, store, view }).invoke({ message: "hello" }, TASK);
     const sizes = model.prompts.map((prompt) => prompt.length);
     // After 40 decisions the choice looks as far ahead as it ever will.
     expect(Math.max(...sizes.slice(80))).toBeLessThanOrEqual(1.1 * Math.max(...sizes.slice(40, 80)));

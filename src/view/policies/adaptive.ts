@@ -1,6 +1,6 @@
 import type { Usage } from "../../state/execution.ts";
 import { choose, type Choice, type PromptSizes } from "../choice.ts";
-import { recentPieces, statusPieces } from "../pieces.ts";
+import { observationPieces, recentPieces, statusPieces } from "../pieces.ts";
 import { renderPrefix } from "../prefix.ts";
 import type { Parts, Piece, Scene, StandingSnapshot } from "../scene.ts";
 import { changesSince } from "../changes.ts";
@@ -91,19 +91,21 @@ function volatile({ tail }: Parts): readonly Piece[] {
 function takeSnapshot({ snapshot, turns, observation }: Scene): StandingSnapshot {
   const { execution, state } = snapshot;
   const set = Object.entries(state).filter(([, value]) => value !== null && value !== undefined);
-  const kept = keptTurns(turns, observation);
+  const first = firstKept(turns, observation);
+  const kept = turns.slice(first);
+  const isAmongTurns = turns.some((turn) => isSameObservation(turn.observation, observation));
+  const isKept = kept.some((turn) => isSameObservation(turn.observation, observation));
   return {
     revision: execution.revision,
     step: execution.step,
-    from: turns[turns.length - kept - 1]?.sequence ?? 0,
+    from: turns[first - 1]?.sequence ?? 0,
     seen: turns.at(-1)?.sequence ?? 0,
     state: Object.fromEntries(set),
     completedSteps: execution.completedSteps,
     // The decisions that stay in sight need no line.
-    recent: execution.recent.slice(
-      0,
-      Math.max(0, execution.recent.length - decisionsIn(turns.slice(-kept || turns.length))),
-    ),
+    recent: execution.recent.slice(0, Math.max(0, execution.recent.length - decisionsIn(kept))),
+    // It stays the latest until something newer comes, however many decisions that takes.
+    ...(observation && isAmongTurns && !isKept ? { observation } : {}),
   };
 }
 
@@ -111,23 +113,23 @@ function decisionsIn(turns: readonly Turn[]): number {
   return turns.filter(({ role }) => role === "assistant").length;
 }
 
-/** How many of the latest turns stay: some decisions, and all since the latest observation if it stands among them. */
-function keptTurns(turns: readonly Turn[], observation: Scene["observation"]): number {
-  const lastUser = turns.findLastIndex((turn) => turn.role === "user");
-  const isAmong = isSameObservation(turns[lastUser]?.observation, observation);
-  let first = isAmong ? lastUser : turns.length;
+/** Which turns stay: a decision, what came back, and all since, unless that was long ago. */
+function firstKept(turns: readonly Turn[], observation: Scene["observation"]): number {
+  const latest = turns.findLastIndex((turn) => isSameObservation(turn.observation, observation));
+  const isRecent = latest >= 0 && decisionsIn(turns.slice(latest)) <= KEPT_DECISIONS;
+  let first = isRecent ? latest : turns.length;
   for (let decisions = 0; first > 0 && decisions < KEPT_DECISIONS;) {
     first--;
     if (turns[first]?.role === "assistant") decisions++;
   }
-  return turns.length - first;
+  return first;
 }
 
 /** The prompt from a snapshot on. */
 function goOn(scene: Scene, standing: StandingSnapshot): Continued {
   const shown = scene.turns.filter(({ sequence }) => sequence === undefined || sequence > standing.from);
   const isNew = ({ sequence }: Turn) => sequence === undefined || sequence > standing.seen;
-  const walked = walk(scene, shown, standing.step, isNew);
+  const walked = walk(scene, shown, standing.step, isNew, standing.observation);
   const { turns, latest } = splitWalk(walked);
   const above = walked.pieces.map(({ text }) => text).join("\n");
   const now = nowPiece(scene, changeLines(scene, standing, above));
@@ -141,21 +143,24 @@ function goOn(scene: Scene, standing: StandingSnapshot): Continued {
   };
 }
 
-function headOf({ workflow, maxValueTokens }: Scene, standing: StandingSnapshot, opening: Piece): readonly Piece[] {
+function headOf(scene: Scene, standing: StandingSnapshot, opening: Piece): readonly Piece[] {
+  const { workflow, maxValueTokens } = scene;
   const lines = [
     ...(standing.completedSteps.length > 0 ? [`completed steps: ${standing.completedSteps.join(", ")}`] : []),
     ...fieldLines(workflow, standing.state, maxValueTokens),
   ];
-  return [
+  const observed = standing.observation ? observationPieces({ ...scene, observation: standing.observation }) : [];
+  const pieces: readonly Piece[] = [
     opening,
     {
       role: "user",
       section: "state",
       text: block("state", lines, ` revision="${standing.revision}"`),
-      isMarked: standing.recent.length === 0,
     },
-    ...recentPieces(standing.recent).map((piece) => ({ ...piece, isMarked: true })),
+    ...recentPieces(standing.recent),
+    ...observed,
   ];
+  return pieces.map((piece, index) => ({ ...piece, isMarked: index === pieces.length - 1 }));
 }
 
 /** What has changed since the snapshot and cannot be read in the decisions and results that follow it. */

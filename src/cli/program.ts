@@ -120,6 +120,16 @@ function buildProgram(onAction: (options: CommonOptions, action: Action) => void
     .action((folder: string, options: CommonOptions) =>
       onAction(options, async () => (await import("./export.ts")).importCommand(folder, options)),
     );
+  program
+    .command("skills")
+    .description("look at folders of skills (SKILL.md) without running anything; ends with 3 where one is broken")
+    .addArgument(new Argument("<action>", "what to do").choices(["check"]))
+    .argument("<folders...>", "folders with skills, or of one skill")
+    .option("--json", "one JSON document on standard output")
+    .addHelpText("after", "\nExample: statecard skills check skills")
+    .action((_action: "check", folders: readonly string[], options: CommonOptions) =>
+      onAction(options, async () => (await import("./skills.ts")).skillsCommand(folders, options)),
+    );
   return program;
 }
 

@@ -1,16 +1,11 @@
 import { describeRequests, describeTask, type TaskDescription } from "../compile/describe.ts";
 import type { TaskEvent } from "../compile/store.ts";
-import type { Runtime } from "../compile/runtime.ts";
-import type { Preview } from "../compile/turns.ts";
-import { isWorkflowError, WorkflowError } from "../errors.ts";
 import { isPlainObject } from "../internal/json.ts";
-import { checkText } from "../people/replies.ts";
 import { storeForReading } from "./database.ts";
 import type { AnyWorkflow } from "../workflow/define.ts";
 import { targets } from "../workflow/next-step.ts";
 import { EXIT } from "./exit.ts";
 import { sameTask, type CommonOptions } from "./options.ts";
-import { switchesOf, techniqueTable, type SwitchOptions } from "./techniques.ts";
 import { ago, count, cut, detectTerminal, emphasise, printable, type Terminal } from "./terminal.ts";
 import { expiry, waitingLines, whoIsAsked } from "./waiting.ts";
 
@@ -164,68 +159,6 @@ export async function tasksCommand(options: CommonOptions): Promise<number> {
       )
       .join("\n");
   });
-}
-
-export interface PreviewOptions extends CommonOptions, SwitchOptions {
-  readonly message?: string;
-  readonly show?: boolean;
-}
-
-/** `statecard preview`: what the model would be sent, under each policy, without a model. */
-export async function previewCommand(name: string, options: PreviewOptions): Promise<number> {
-  const store = storeForReading(options.db);
-  const message = options.message === undefined ? null : checkText(options.message);
-  const switches = switchesOf(options);
-  const { workflow, taskId, view, clock } = await workflowOrTask(name, options);
-  const { policy } = view;
-  const { previews } = await import("../compile/turns.ts");
-  const previewed = await previews(taskId === null ? null : store, workflow, taskId, {
-    view,
-    now: clock.now(),
-    message,
-    switches,
-  });
-  const { all, shares, bar } = previewed;
-  const used = all.find((preview) => preview.policy === policy);
-  const json = all.map(({ policy: each, tokens, view }) => ({
-    policy: each,
-    tokens,
-    default: each === policy,
-    ...(options.show ? { messages: view.messages } : {}),
-  }));
-  return print(options, { workflow: workflow.name, taskId, previews: json, facts: shares, bar }, () => {
-    const table = all.map(
-      (preview) =>
-        `${preview.policy.padEnd(9)} ${count(preview.tokens).padStart(8)}${preview === used ? "   <- used by this graph" : ""}`,
-    );
-    const shown = options.show && used ? showSections(used) : "(--show prints the prompt itself, section by section)";
-    return [`policy      tokens`, ...table, "", techniqueTable(previewed, switches), shown].join("\n");
-  });
-}
-
-async function workflowOrTask(
-  name: string,
-  options: CommonOptions,
-): Promise<Pick<Runtime, "workflow" | "view" | "clock"> & { readonly taskId: string | null }> {
-  const store = storeForReading(options.db);
-  const { graphOfTask, loadGraph } = await import("./graphs.ts");
-  try {
-    const { workflow, view, clock } = (await loadGraph(name, store)).runtime;
-    return { workflow, view, clock, taskId: null };
-  } catch (unknownGraph) {
-    if (!isWorkflowError(unknownGraph, "UNKNOWN_GRAPH")) throw unknownGraph;
-    const head = await store.head(name);
-    if (!head)
-      throw new WorkflowError("UNKNOWN_GRAPH", `${unknownGraph.message}; nor is there a task of that name`, {
-        details: unknownGraph.details,
-      });
-    const { workflow, view, clock } = (await graphOfTask(store, name, head.execution.workflow, undefined)).runtime;
-    return { workflow, view, clock, taskId: name };
-  }
-}
-
-function showSections(preview: Preview): string {
-  return preview.view.sections.map((section) => `\n--- ${section.name} ---\n${section.text}`).join("\n");
 }
 
 /** `statecard graph`: a workflow's table, as text or as a Mermaid chart. */

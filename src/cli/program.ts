@@ -90,11 +90,12 @@ function buildProgram(onAction: (options: CommonOptions, action: Action) => void
   command("preview <graph|task>", "what the model would be sent, under each policy, without a key")
     .option("--message <text>", "what the user would say next")
     .option("--show", "print the prompt itself")
+    .option("--provider <name>", "whose prompt cache the costs are reckoned by; the model's unless set")
     .option("--with <technique>", "switch run-time facts on; may be repeated", collect)
     .option("--without <technique>", "switch run-time facts off; may be repeated", collect)
     .addHelpText("after", "\nTechniques: timestamps, counters, todo, errors, system, all.")
     .action((name: string, options: CommonOptions) =>
-      onAction(options, async () => (await import("./look.ts")).previewCommand(name, options)),
+      onAction(options, async () => (await import("./preview.ts")).previewCommand(name, options)),
     );
   command("graph <graph>", "a workflow's transition table")
     .option("--mermaid", "as a Mermaid state diagram")

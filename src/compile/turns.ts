@@ -1,7 +1,9 @@
 import { emptyState, pickState } from "../state/fields.ts";
 import { newExecution, NO_USAGE, type Execution, type Observation } from "../state/execution.ts";
 import { POLICIES, type Policy, type ViewOptions } from "../view/options.ts";
-import { renderView, viewTokens, type View } from "../view/render.ts";
+import { cacheRule } from "../view/cache-rules.ts";
+import { paidTokens, type Paid } from "../view/cost.ts";
+import { promptOf, renderView, viewTokens, type View } from "../view/render.ts";
 import { statusBar, statusTokens } from "../view/status-bar.ts";
 import { NO_STATUS_BAR, type StatusBarInput } from "../view/status-bar/input.ts";
 import { barModeIn, type BarModeChoice } from "../view/status-bar/mode.ts";
@@ -99,6 +101,8 @@ export interface Preview {
   readonly policy: Policy;
   readonly view: View;
   readonly tokens: number;
+  /** What the provider's cache makes of it, after the prompt of the decision before. */
+  readonly cost: Paid;
 }
 
 /** Under which options a preview renders. */
@@ -139,14 +143,34 @@ export async function previews(
   // What was kept with an observation is shown as it was, unless it is looked at under other switches.
   const isRetold = message !== null || switches.on.length + switches.off.length > 0;
   const told = { ...input, observation: said && isRetold ? withFacts({ ...input, observation: said }) : said };
+  const earlier = stored && store && taskId !== null ? await decisionBefore(store, workflow, taskId, events) : null;
+  const rule = cacheRule(view.provider ?? "unknown");
   return {
     all: POLICIES.map((policy) => {
-      const shown = viewUnder({ ...view, policy, statusBar: options }, told, events);
-      return { policy, view: shown, tokens: viewTokens(shown) };
+      const under = { ...view, policy, statusBar: options };
+      const shown = viewUnder(under, told, events);
+      const sent = earlier ? [promptOf(viewUnder(under, { ...earlier.told, options }, earlier.events))] : [];
+      return { policy, view: shown, tokens: viewTokens(shown), cost: paidTokens(rule, sent, promptOf(shown)) };
     }),
     shares: techniqueShares({ ...input, observation: said }),
     bar: barModeIn(view, options.mode, statusTokens(statusBar(told).bar), snapshot.execution),
   };
+}
+
+/** What the latest model decision was rendered from; null where its checkpoint has been pruned. */
+async function decisionBefore(
+  store: TaskStore,
+  workflow: AnyWorkflow,
+  taskId: string,
+  events: readonly TaskEvent[],
+): Promise<{ told: StatusBarInput; events: readonly TaskEvent[] } | null> {
+  const at = events.findLastIndex(({ kind, data }) => kind === "decision" && data.measures);
+  const event = events[at];
+  if (!event) return null;
+  const snapshot = (await snapshotsByRevision(store, workflow, taskId)).get(event.revision - 1);
+  if (!snapshot) return null;
+  const observation = (event.data.observation as Observation | undefined) ?? snapshot.execution.observation;
+  return { told: { workflow, snapshot, observation, now: event.at }, events: events.slice(0, at) };
 }
 
 const NOT_SWITCHED: Switches = { on: [], off: [] };

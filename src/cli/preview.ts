@@ -1,0 +1,112 @@
+import type { Preview } from "../compile/turns.ts";
+import { isWorkflowError, WorkflowError } from "../errors.ts";
+import { checkText } from "../people/replies.ts";
+import type { Runtime } from "../compile/runtime.ts";
+import { storeForReading } from "./database.ts";
+import { EXIT, usage } from "./exit.ts";
+import type { CommonOptions } from "./options.ts";
+import { switchesOf, techniqueTable, type SwitchOptions } from "./techniques.ts";
+import { count } from "./terminal.ts";
+
+export interface PreviewOptions extends CommonOptions, SwitchOptions {
+  readonly message?: string;
+  readonly show?: boolean;
+  readonly provider?: string;
+}
+
+/** `statecard preview`: what the model would be sent, under each policy, and what that would cost; without a model. */
+export async function previewCommand(name: string, options: PreviewOptions): Promise<number> {
+  const store = storeForReading(options.db);
+  const message = options.message === undefined ? null : checkText(options.message);
+  const switches = switchesOf(options);
+  const { workflow, taskId, clock, ...runtime } = await workflowOrTask(name, options);
+  const view = await viewFor(runtime, options.provider);
+  const { previews } = await import("../compile/turns.ts");
+  const previewed = await previews(taskId === null ? null : store, workflow, taskId, {
+    view,
+    now: clock.now(),
+    message,
+    switches,
+  });
+  const { all, shares, bar } = previewed;
+  const used = all.find(({ policy }) => policy === view.policy);
+  const provider = typeof view.provider === "object" ? view.provider.name : (view.provider ?? "unknown");
+  if (options.json) {
+    const json = all.map(({ policy, tokens, cost, view: { messages, plan } }) => ({
+      policy,
+      tokens,
+      cached: cost.cached,
+      paid: Math.round(cost.paid),
+      default: policy === view.policy,
+      ...(plan ? { plan: { revision: plan.standing.revision, isNew: plan.isNew, decisions: plan.decisions } } : {}),
+      ...(options.show ? { messages: messages.map(({ role, content }) => ({ role, content })) } : {}),
+    }));
+    const told = { workflow: workflow.name, taskId, provider, previews: json, facts: shares, bar };
+    process.stdout.write(`${JSON.stringify(told, null, 2)}\n`);
+    return EXIT.ok;
+  }
+  const shown = options.show && used ? showSections(used) : "(--show prints the prompt itself, section by section)";
+  const lines = [
+    `policy       tokens   cached     paid`,
+    ...all.map((preview) => policyLine(preview, preview === used)),
+    `paid: in uncached tokens' worth, by the cache rule "${provider}" (--provider NAME takes another)`,
+    ...(await planLines(all)),
+    "",
+    techniqueTable(previewed, switches),
+    shown,
+  ];
+  process.stdout.write(`${lines.join("\n")}\n`);
+  return EXIT.ok;
+}
+
+function policyLine({ policy, tokens, cost }: Preview, isUsed: boolean): string {
+  const cells = [tokens, cost.cached, Math.round(cost.paid)].map((number) => count(number).padStart(8));
+  return `${policy.padEnd(10)} ${cells.join(" ")}${isUsed ? "   <- used by this graph" : ""}`;
+}
+
+/** What the adaptive policy would do and why. */
+async function planLines(all: readonly Preview[]): Promise<string[]> {
+  const plan = all.find(({ policy }) => policy === "adaptive")?.view.plan;
+  if (!plan) return [];
+  const { explainChoice } = await import("../view/choice.ts");
+  const { revision } = plan.standing;
+  const since = plan.decisions === 1 ? "1 decision" : `${plan.decisions} decisions`;
+  const stands = plan.isNew
+    ? `new snapshot at revision ${revision}`
+    : `snapshot at revision ${revision}, ${since} since`;
+  return [`adaptive: ${stands}; ${explainChoice(plan.choice)}`];
+}
+
+/** The graph's view with the cache rule that was asked for, else its own, else its model's. */
+async function viewFor({ view, model }: Pick<Runtime, "view" | "model">, provider: string | undefined) {
+  const { optionsFor } = await import("../compile/view-of.ts");
+  if (provider === undefined) return optionsFor(view, model);
+  const { CACHE_RULES } = await import("../view/cache-rules.ts");
+  const names = Object.keys(CACHE_RULES) as (keyof typeof CACHE_RULES)[];
+  const found = names.find((name) => name === provider);
+  if (!found) throw usage(`--provider ${provider}: there are ${names.join(", ")}`);
+  return { ...view, provider: found };
+}
+
+async function workflowOrTask(
+  name: string,
+  options: CommonOptions,
+): Promise<Pick<Runtime, "workflow" | "view" | "clock" | "model"> & { readonly taskId: string | null }> {
+  const store = storeForReading(options.db);
+  const { graphOfTask, loadGraph } = await import("./graphs.ts");
+  try {
+    return { ...(await loadGraph(name, store)).runtime, taskId: null };
+  } catch (unknownGraph) {
+    if (!isWorkflowError(unknownGraph, "UNKNOWN_GRAPH")) throw unknownGraph;
+    const head = await store.head(name);
+    if (!head)
+      throw new WorkflowError("UNKNOWN_GRAPH", `${unknownGraph.message}; nor is there a task of that name`, {
+        details: unknownGraph.details,
+      });
+    return { ...(await graphOfTask(store, name, head.execution.workflow, undefined)).runtime, taskId: name };
+  }
+}
+
+function showSections(preview: Preview): string {
+  return preview.view.sections.map((section) => `\n--- ${section.name} ---\n${section.text}`).join("\n");
+}

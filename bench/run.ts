@@ -1,9 +1,10 @@
 import { isMissed, printed, save, type Report } from "./report.ts";
 
-const BENCHMARKS: Readonly<Record<string, () => Promise<{ run: () => Promise<Report> }>>> = {
+const BENCHMARKS: Readonly<Record<string, () => Promise<{ run: () => Promise<Report | null> }>>> = {
   overhead: () => import("./overhead.ts"),
   crash: () => import("./crash.ts"),
   context: () => import("./context.ts"),
+  skills: () => import("./skills.ts"),
 };
 
 // Tracing sends every step over the network, which is not what is measured here.
@@ -30,6 +31,8 @@ async function main(given: readonly string[]): Promise<number> {
   for (const [name, load] of Object.entries(BENCHMARKS)) {
     if (names.length > 0 && !names.includes(name)) continue;
     const report = await (await load()).run();
+    // Skipped; it has said why.
+    if (report === null) continue;
     save(report);
     process.stdout.write(printed(report));
     missed += report.limits.filter(isMissed).length;

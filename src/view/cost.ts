@@ -42,16 +42,16 @@ export function cacheable(rule: CacheRule, tokens: number): number {
 }
 
 function longestPrefix(earlier: readonly Prompt[], prompt: Prompt): number {
-  return Math.max(0, ...earlier.map((one) => commonTokens(one, prompt)));
+  return tokensOf(prompt, longest(earlier.map((one) => commonLength(one, prompt))));
 }
 
 /** A unit is what two prompts in a row had in common; a later one has to begin with all of it. */
 function longestUnit(earlier: readonly Prompt[], prompt: Prompt): number {
-  const units = earlier.slice(1).map((second, index) => {
-    const unit = commonTokens(earlier[index] ?? [], second);
-    return commonTokens(second, prompt) >= unit ? unit : 0;
+  const units = earlier.slice(1).flatMap((second, index) => {
+    const unit = commonLength(earlier[index] ?? [], second);
+    return isLonger(unit, commonLength(second, prompt)) ? [] : [unit];
   });
-  return Math.max(0, ...units);
+  return tokensOf(prompt, longest(units));
 }
 
 function paidByBreakpoints(rule: CacheRule, earlier: readonly Prompt[], prompt: Prompt, total: number): Paid {
@@ -85,13 +85,32 @@ function commonParts(a: Prompt, b: Prompt): number {
   return index;
 }
 
-function commonTokens(a: Prompt, b: Prompt): number {
-  const whole = commonParts(a, b);
-  const tokens = b.slice(0, whole).reduce((sum, part) => sum + partTokens(part.text), 0);
-  const [left, right] = [a[whole], b[whole]];
-  if (!left || !right || left.role !== right.role) return tokens;
-  let same = 0;
-  while (same < left.text.length && left.text[same] === right.text[same]) same++;
-  // The last token of the common part may reach beyond it.
-  return tokens + Math.max(0, countTokens(right.text.slice(0, same)) - 1);
+/** How far two prompts are the same: whole parts, and characters of the next one. */
+interface Length {
+  readonly parts: number;
+  readonly characters: number;
+}
+
+function commonLength(a: Prompt, b: Prompt): Length {
+  const parts = commonParts(a, b);
+  const [left, right] = [a[parts], b[parts]];
+  if (!left || !right || left.role !== right.role) return { parts, characters: 0 };
+  let characters = 0;
+  while (characters < left.text.length && left.text[characters] === right.text[characters]) characters++;
+  return { parts, characters };
+}
+
+function isLonger(a: Length, b: Length): boolean {
+  return a.parts > b.parts || (a.parts === b.parts && a.characters > b.characters);
+}
+
+function longest(lengths: readonly Length[]): Length {
+  return lengths.reduce((best, one) => (isLonger(one, best) ? one : best), { parts: 0, characters: 0 });
+}
+
+/** The tokens of a prompt's beginning. The last token of a part that is cut may reach beyond it. */
+function tokensOf(prompt: Prompt, { parts, characters }: Length): number {
+  const whole = prompt.slice(0, parts).reduce((sum, part) => sum + partTokens(part.text), 0);
+  const cut = prompt[parts]?.text.slice(0, characters) ?? "";
+  return whole + Math.max(0, countTokens(cut) - 1);
 }

@@ -1,0 +1,163 @@
+import type { EmbeddingsInterface } from "@langchain/core/embeddings";
+import { z } from "zod";
+import { WorkflowError } from "../errors.ts";
+import { ToolError } from "../tools/tool-error.ts";
+import type { CallResult } from "../state/execution.ts";
+import { NAME } from "../workflow/fault.ts";
+import { defineTool, type AnyTool, type ToolDefinition } from "../workflow/tool.ts";
+import { chooseSkills, FEW_SKILLS } from "./choose.ts";
+import { executeSkill, resultSchema } from "./execute.ts";
+import { argumentsOf, type SkillArguments } from "./parameters.ts";
+import { skillNamed, skillsOf, type Skill, type SkillImplementation, type SkillSource } from "./skill.ts";
+import { bodyOf, catalogue, resourceOf, resourcesOf, usageOf } from "./stages.ts";
+
+/** What the application says of a skill's tool, in place of what the skill says of itself. */
+export type SkillToolDeclaration = Partial<
+  Omit<ToolDefinition<SkillArguments>, "parameters" | "run" | "result" | "onResult">
+>;
+
+export interface SkillToolsOptions {
+  /** True where the skills are your own: then what is read of them counts as yours, not as text from outside. */
+  readonly trusted?: boolean;
+  /** The skills that a step may list and read, by step; a step that is not named may use all. */
+  readonly steps?: Readonly<Record<string, readonly string[]>>;
+  /** Finds skills by meaning as well as by words. */
+  readonly embeddings?: EmbeddingsInterface;
+  /** What is known better of skills with an implementation, by name; `false` makes no tool of one. */
+  readonly declarations?: Readonly<Record<string, SkillToolDeclaration | false>>;
+}
+
+/** The longest that the tools which only read files may take. */
+const READ_TIMEOUT_MS = 10_000;
+
+/**
+ * Tools for skills: `listSkills`, `readSkill` and `readSkillResource` lead a model from the list over the
+ * instructions to the files of one; and each skill with an implementation becomes a tool of its own name.
+ *
+ * With a source that changes (`watchSkills`), what is listed, read and run is always the present version. A
+ * skill that gains an implementation, or other parameters, becomes a tool in the next definition only, since
+ * the tools of a workflow are part of its version.
+ *
+ * @throws INVALID_WORKFLOW where a declaration names no skill with an implementation.
+ * @example
+ * const { skills } = loadSkills("skills");
+ * defineWorkflow({ tools: { ...skillTools(skills) }, steps: { looking: { tools: ["listSkills", "readSkill"], … } } })
+ */
+export function skillTools(source: SkillSource, options: SkillToolsOptions = {}): Readonly<Record<string, AnyTool>> {
+  return { ...readingTools(source, options), ...implementedTools(source, options.declarations ?? {}) };
+}
+
+function readingTools(source: SkillSource, { trusted = false, steps = {}, embeddings }: SkillToolsOptions) {
+  const allowedIn = (step: string) => (Object.hasOwn(steps, step) ? steps[step] : undefined);
+  const openIn = (step: string) => {
+    const allowed = allowedIn(step);
+    return skillsOf(source).filter(({ name }) => allowed?.includes(name) ?? true);
+  };
+  const skill = z.string().min(1).max(64).describe("The skill's name, as listSkills gives it");
+  const common = { effect: "read", trusted, timeoutMs: READ_TIMEOUT_MS } as const;
+  return {
+    listSkills: defineTool({
+      ...common,
+      description: `Lists the skills that may help: instructions for certain kinds of work. Where there are more than ${FEW_SKILLS}, say what you want to do, and the best are listed.`,
+      parameters: z.object({ request: z.string().max(2000).optional().describe("What you want to do, in a sentence") }),
+      run: async ({ request }, { step }) => {
+        const open = openIn(step);
+        if (open.length <= FEW_SKILLS) return catalogue(open) || "there are no skills here";
+        const names = open.map(({ name }) => name).join(", ");
+        if (!request) return `${open.length} skills; say in request what you want to do. Their names: ${names}`;
+        const allowed = allowedIn(step);
+        const chosen = await chooseSkills(source, request, {
+          ...(allowed ? { allowed } : {}),
+          ...(embeddings ? { embeddings } : {}),
+        });
+        return chosen.length > 0 ? catalogue(chosen) : `none of ${open.length} skills fits by its words: ${names}`;
+      },
+    }),
+    readSkill: defineTool({
+      ...common,
+      description: "Gives the instructions of a skill and the names of its files. Read them before you do such work.",
+      parameters: z.object({ skill }),
+      run: ({ skill }, { step }) => {
+        const found = find(openIn(step), skill);
+        const tool = found.implementation ? { tool: toolName(found) } : {};
+        return { skill: found.name, instructions: bodyOf(found), resources: resourcesOf(found), ...tool };
+      },
+    }),
+    readSkillResource: defineTool({
+      ...common,
+      description: "Gives a file of a skill that its instructions name.",
+      parameters: z.object({ skill, path: z.string().min(1).max(500).describe("Its path in the skill's folder") }),
+      run: ({ skill, path }, { step }) => resourceOf(find(openIn(step), skill), path),
+    }),
+  };
+}
+
+function find(skills: readonly Skill[], name: string): Skill {
+  const skill = skillNamed(skills, name);
+  if (skill) return skill;
+  const names = skills
+    .slice(0, 50)
+    .map((one) => one.name)
+    .join(", ");
+  throw new ToolError(`there is no skill "${name}" here`, {
+    type: "UNKNOWN_SKILL",
+    hint: names === "" ? "there are none" : `there are: ${names}`,
+  });
+}
+
+/** A name of a tool begins with a letter, that of a skill may begin with a digit. */
+function toolName({ name }: Skill): string {
+  return NAME.test(name) ? name : `_${name}`.slice(0, 64);
+}
+
+function implementedTools(
+  source: SkillSource,
+  declarations: NonNullable<SkillToolsOptions["declarations"]>,
+): Readonly<Record<string, AnyTool>> {
+  const tools: Record<string, AnyTool> = {};
+  const strangers = new Set(Object.keys(declarations));
+  for (const skill of skillsOf(source)) {
+    if (skill.implementation === null) continue;
+    strangers.delete(skill.name);
+    const declared = declarations[skill.name];
+    if (declared === false) continue;
+    tools[toolName(skill)] = toolOf(source, skill, skill.implementation, declared ?? {});
+  }
+  // A slip in a name would leave a skill without its approval.
+  const faults = [...strangers].map((name) => {
+    const message = `no skill with an implementation is named "${name}"`;
+    return { path: `tools.${name}`, code: "INVALID_TOOL", message };
+  });
+  if (faults.length === 0) return tools;
+  throw new WorkflowError("INVALID_WORKFLOW", faults.map(({ message }) => message).join("; "), { details: { faults } });
+}
+
+function toolOf(
+  source: SkillSource,
+  skill: Skill,
+  { effect, idempotent, timeoutMs, limit }: SkillImplementation,
+  declared: SkillToolDeclaration,
+): AnyTool {
+  return defineTool<SkillArguments>({
+    description: usageOf(skill),
+    effect,
+    idempotent,
+    ...(timeoutMs === undefined ? {} : { timeoutMs }),
+    ...(limit === undefined ? {} : { limit }),
+    ...declared,
+    parameters: argumentsOf(skill.parameters),
+    result: resultSchema,
+    run: (parameters, context) => {
+      const present = skillNamed(skillsOf(source), skill.name);
+      if (present?.implementation) return executeSkill(present, present.implementation, parameters, context);
+      throw new ToolError(`the skill ${skill.name} can no longer be run`, { type: "UNKNOWN_SKILL" });
+    },
+    ...(skill.writes.length > 0 ? { onResult: (result) => changesOf(skill, result) } : {}),
+  });
+}
+
+function changesOf({ writes }: Skill, { status, value }: CallResult): Readonly<Record<string, unknown>> {
+  const result = resultSchema.safeParse(value);
+  const changes = status === "ok" && result.success ? Object.entries(result.data.state ?? {}) : [];
+  return Object.fromEntries(changes.filter(([name]) => writes.includes(name)));
+}

@@ -12,6 +12,7 @@ import type { Intent } from "../tools/journal.ts";
 import { readyCalls, type Scheduled } from "../tools/schedule.ts";
 import type { Settlement } from "../workflow/advance.ts";
 import { checkArguments, dependenciesIn } from "../workflow/calls.ts";
+import { unmetExpectation } from "../workflow/expectations.ts";
 import { callName, resolveReferences, type Dependencies } from "../workflow/references.ts";
 import { isFromOutside } from "../workflow/take-in.ts";
 import type { AnyTool } from "../workflow/tool.ts";
@@ -191,7 +192,12 @@ class Calls {
         const error = `it uses the result of ${name} (${other.tool}), which is ${turn.result.status}`;
         return this.unrun(position, call, "cancelled", "NEEDED_CALL_FAILED", error);
       }
-      values.set(name, await wholeValue(runtime.store, lease.taskId, turn.result));
+      const value = await wholeValue(runtime.store, lease.taskId, turn.result);
+      if (other.expect && unmetExpectation(value, other.expect) !== null) {
+        const error = `it uses the result of ${name} (${other.tool}), which is not as expected`;
+        return this.unrun(position, call, "cancelled", "NEEDED_CALL_UNMET", error);
+      }
+      values.set(name, value);
     }
     const resolved = resolveReferences(call.args, (name) => values.get(name));
     if (!resolved.ok) return this.unrun(position, call, "refused", "INVALID_REFERENCE", resolved.reason);

@@ -4,6 +4,7 @@ import { checkText } from "../people/replies.ts";
 import type { Request } from "../people/requests.ts";
 import { applyPatch } from "../state/patch.ts";
 import { emptyState } from "../state/fields.ts";
+import { stateFault } from "../workflow/state-budget.ts";
 import type { AnyWorkflow } from "../workflow/define.ts";
 import { isFinished } from "../workflow/next-step.ts";
 import type { TaskHead } from "./store.ts";
@@ -121,5 +122,7 @@ function checkInput(workflow: AnyWorkflow, input: unknown): Readonly<Record<stri
       },
     );
   }
+  const tooLarge = stateFault(workflow, patched);
+  if (tooLarge) throw new WorkflowError("INVALID_INPUT", tooLarge.reason, { details: { ...tooLarge } });
   return { ...checked, ...patched.changes };
 }

@@ -15,7 +15,7 @@ import { stepLimit, type AnyWorkflow, type Snapshot } from "./define.ts";
 import { admitCalls } from "./calls.ts";
 import { countDecision, FREE, lastUpdate, moveTo, type Decision, type DecisionCost } from "./record.ts";
 import { nextStep, targets } from "./next-step.ts";
-import { phaseFault, phaseOf, planFieldOf, type Plan } from "./plan.ts";
+import { phaseFault, phaseOf, planFieldOf, type Phase, type Plan } from "./plan.ts";
 import { stateFault } from "./state-budget.ts";
 import { takeIn, type TakenIn } from "./take-in.ts";
 
@@ -156,7 +156,9 @@ export function applyDecision(
     const update = recordCalls(workflow, snapshot, { ...decision, calls: admitted.calls }, options);
     return { ok: true, update: { changes: {}, execution: update } };
   }
-  if (admitted.step !== execution.step) admitted = concluded(workflow, snapshot, admitted);
+  // A step that may follow itself begins anew when its model says so.
+  const goesOn = decision.next === execution.step && isConcluding(phaseOf(workflow, execution.step, snapshot.state));
+  if (admitted.step !== execution.step || goesOn) admitted = concluded(workflow, snapshot, admitted);
   const pending: Pending | null = decision.ask
     ? { kind: "question", decision: options.number, question: decision.ask }
     : null;
@@ -178,6 +180,10 @@ export function applyDecision(
 }
 
 type Admitted = Extract<Admission, { ok: true }>;
+
+function isConcluding(phase: Phase | null): boolean {
+  return phase?.kind === "conclude" || phase?.kind === "close";
+}
 
 /** A step that planned or looped and is left has concluded: when it is entered again, it begins anew. */
 function concluded(workflow: AnyWorkflow, { execution, state }: Snapshot, admitted: Admitted): Admitted {

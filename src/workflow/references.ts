@@ -204,6 +204,8 @@ export function valueAt(
   let at = value;
   for (const key of path) {
     if (typeof at !== "object" || at === null || !Object.hasOwn(at, key)) return { found: false };
+    // A list's length is no item of it.
+    if (Array.isArray(at) && !/^\d+$/.test(key)) return { found: false };
     at = (at as Readonly<Record<string, unknown>>)[key];
   }
   return at === undefined ? { found: false } : { found: true, value: at };

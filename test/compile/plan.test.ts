@@ -321,3 +321,18 @@ describe("a free loop", () => {
     expect(await run()).toMatchObject({ answer: "known already", plan: null });
   });
 });
+
+test("what uses a result that is not as expected does not run", async () => {
+  const { workflow, called } = research({ maxReplans: 0, maxRounds: 1 });
+  const never = { ...look("beta", "a"), expect: [{ path: "code", is: "equal to", value: "000009" }] };
+  const model = scriptedModel([
+    { calls: [never, figuresOf("a", "f")] },
+    { patch: { answer: "unknown" }, next: "done" },
+  ]);
+  const result = await compile(workflow, { model, store: sqliteStore(":memory:") }).invoke({ message: "go" }, config);
+  expect(called).toEqual(["search beta"]);
+  expect(result.plan?.calls).toMatchObject([
+    { id: "a", status: "ok" },
+    { id: "f", status: "cancelled" },
+  ]);
+});

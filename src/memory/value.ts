@@ -12,6 +12,9 @@ const DEFAULT_PRIORITY: Readonly<Record<MemoryType, number>> = { preference: 5, 
 /** What is longer is condensed. */
 export const MAX_TEXT = 1000;
 
+/** The latest time that a date can have. */
+export const MAX_TIME = 8.64e15;
+
 const priority = z.number().int().min(0).max(5);
 const time = z.number().int().nonnegative();
 
@@ -65,7 +68,8 @@ export function memoryIn(value: unknown): MemoryValue | null {
 /** The value that is stored for a memory whose text is ready. Pure. */
 export function toValue(memory: NewMemory, now: number): MemoryValue {
   const { type, text, taskId, step, skill, timeToLiveMs } = memory;
-  const expiresAt = memory.expiresAt ?? (timeToLiveMs === undefined ? undefined : now + timeToLiveMs);
+  const expiresAt =
+    memory.expiresAt ?? (timeToLiveMs === undefined ? undefined : Math.min(now + timeToLiveMs, MAX_TIME));
   return valueSchema.parse({
     type,
     text,

@@ -82,11 +82,11 @@ function pairs(run: string): readonly string[] {
  * the text and the query. Words of other languages stay whole.
  */
 function stem(word: string): string {
-  if (!/^[a-z]{4,}$/.test(word)) return Array.from(word).slice(0, MAX_WORD_LENGTH).join("");
-  const singular = word
-    .replace(/(?<![ae])ies$/, "y")
-    .replace(/(?<=[^us])s$/, "")
-    .slice(0, MAX_WORD_LENGTH);
+  const short = Array.from(word.slice(0, 2 * MAX_WORD_LENGTH))
+    .slice(0, MAX_WORD_LENGTH)
+    .join("");
+  if (!/^[a-z]{4,}$/.test(short)) return short;
+  const singular = short.replace(/(?<![ae])ies$/, "y").replace(/(?<=[^us])s$/, "");
   const bare = singular.replace(/(?<=[aeiouy].*.)(?:ing|ed)$/, "").replace(/([^aeiouls])\1$/, "$1");
   return bare.length >= 3 ? bare.replace(/(?<=.{3})e$/, "") : singular;
 }

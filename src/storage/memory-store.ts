@@ -17,7 +17,7 @@ import type { MemoryList, MemoryQuery, MemoryStore } from "../memory/store.ts";
 import { MEMORY_ROOT, memoryIn } from "../memory/value.ts";
 import { queryWords } from "../memory/words.ts";
 import { namespacesFor, passes } from "./memory-filter.ts";
-import { namespaceIn, pathOf, storedKey } from "./memory-path.ts";
+import { keyIn, namespaceIn, pathOf, storedKey } from "./memory-path.ts";
 import { ALIVE, COLUMNS, deleteRow, readRow, toItem, writeRow, type MemoryRow, type NewRow } from "./memory-rows.ts";
 import { allRows, inOrder, readRows, searchWords, type Place, type ScoredRow } from "./memory-search.ts";
 import { allTexts, textsAt } from "./memory-text.ts";
@@ -219,17 +219,25 @@ export class SqlMemoryStore extends BaseStore implements MemoryStore {
            (expires_at <= ? or (type is not null and priority <= ? and updated_at <= ?)) limit ${CLEAN_UP_PAGE}`,
         ...where,
       );
-      for (const row of rows) if (await this.deleteUnchanged(row)) deleted++;
+      for (const path of new Set(rows.map((row) => row.namespace))) {
+        deleted += await this.deleteUnchanged(
+          path,
+          rows.filter((row) => row.namespace === path),
+        );
+      }
       if (rows.length < CLEAN_UP_PAGE) return deleted;
     }
   }
 
-  /** Deletes a row unless somebody has written it anew since it was read. */
-  private deleteUnchanged({ namespace, key, updated_at: updatedAt }: MemoryRow): Promise<boolean> {
-    return this.sql.transaction(
-      (sql) => removeItem(sql, namespace, decodeURIComponent(key), updatedAt),
-      lockName(namespace),
-    );
+  /** Deletes rows of a namespace, but none that somebody has written anew since they were read. */
+  private deleteUnchanged(path: string, rows: readonly MemoryRow[]): Promise<number> {
+    return this.sql.transaction(async (sql) => {
+      let deleted = 0;
+      for (const { key, updated_at: updatedAt } of rows) {
+        if (await removeItem(sql, path, keyIn(key), updatedAt)) deleted++;
+      }
+      return deleted;
+    }, lockName(path));
   }
 }
 

@@ -11,7 +11,10 @@ import { verifyExport } from "../../src/storage/export/verify.ts";
 const config = { configurable: { thread_id: "t" } };
 
 /** A small market: companies with codes, and figures by code. */
-function research(options: { maxReplans?: number; maxRounds?: number; planner?: ScriptedModel } = {}) {
+function research({
+  again,
+  ...options
+}: { maxReplans?: number; maxRounds?: number; planner?: ScriptedModel; again?: true } = {}) {
   const called: string[] = [];
   const search = defineTool({
     description: "Finds a company.",
@@ -40,7 +43,12 @@ function research(options: { maxReplans?: number; maxRounds?: number; planner?: 
     tools: { search, figures },
     initial: "looking",
     steps: {
-      looking: { plan: { into: "plan", ...options }, tools: ["search", "figures"], writes: ["answer"], to: ["done"] },
+      looking: {
+        plan: { into: "plan", ...options },
+        tools: ["search", "figures"],
+        writes: ["answer"],
+        to: again ? ["looking", "done"] : ["done"],
+      },
       done: { requires: ["answer"], final: true },
     },
   });
@@ -335,4 +343,17 @@ test("what uses a result that is not as expected does not run", async () => {
     { id: "a", status: "ok" },
     { id: "f", status: "cancelled" },
   ]);
+});
+
+test("a planning step that may follow itself plans anew where its model says so", async () => {
+  const { workflow, called } = research({ again: true });
+  const model = scriptedModel([
+    { calls: [look("alpha", "a")] },
+    { next: "looking" },
+    { calls: [look("beta", "b")] },
+    { patch: { answer: "two codes" }, next: "done" },
+  ]);
+  const result = await compile(workflow, { model, store: sqliteStore(":memory:") }).invoke({ message: "go" }, config);
+  expect(called).toEqual(["search alpha", "search beta"]);
+  expect(result.plan).toMatchObject({ replans: 0, met: true, concluded: true, calls: [{ id: "b" }] });
 });

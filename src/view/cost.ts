@@ -27,12 +27,21 @@ export interface Paid {
  * @param earlier the task's earlier prompts, oldest first; put other tasks' before them for a warm cache.
  */
 export function paidTokens(rule: CacheRule, earlier: readonly Prompt[], prompt: Prompt): Paid {
-  const total = prompt.reduce((sum, part) => sum + partTokens(part.text), 0);
+  const total = prompt.reduce((sum, part) => sum + tokensOfPart(part), 0);
   if (rule.match === "breakpoints") return paidByBreakpoints(rule, earlier, prompt, total);
   const found =
     rule.match === "none" ? 0 : rule.match === "prefix" ? longestPrefix(earlier, prompt) : longestUnit(earlier, prompt);
   const cached = cacheable(rule, found);
   return { total, cached, written: 0, paid: total - cached * (1 - rule.read) };
+}
+
+// A prompt is reckoned with for itself, and again as what later ones begin with.
+const counted = new WeakMap<PromptPart, number>();
+
+function tokensOfPart(part: PromptPart): number {
+  const tokens = counted.get(part) ?? partTokens(part.text);
+  counted.set(part, tokens);
+  return tokens;
 }
 
 /** How much of a known beginning the rule lets a provider read from its cache. Pure. */
@@ -56,7 +65,7 @@ function longestUnit(earlier: readonly Prompt[], prompt: Prompt): number {
 
 function paidByBreakpoints(rule: CacheRule, earlier: readonly Prompt[], prompt: Prompt, total: number): Paid {
   const marks = prompt.flatMap((part, index) => (part.isMarked ? [index] : [])).slice(-rule.breakpoints);
-  const upTo = (index: number) => prompt.slice(0, index + 1).reduce((sum, part) => sum + partTokens(part.text), 0);
+  const upTo = (index: number) => prompt.slice(0, index + 1).reduce((sum, part) => sum + tokensOfPart(part), 0);
   let readAt = -1;
   for (const one of earlier) {
     const common = commonParts(one, prompt);
@@ -110,7 +119,7 @@ function longest(lengths: readonly Length[]): Length {
 
 /** The tokens of a prompt's beginning. The last token of a part that is cut may reach beyond it. */
 function tokensOf(prompt: Prompt, { parts, characters }: Length): number {
-  const whole = prompt.slice(0, parts).reduce((sum, part) => sum + partTokens(part.text), 0);
+  const whole = prompt.slice(0, parts).reduce((sum, part) => sum + tokensOfPart(part), 0);
   const cut = prompt[parts]?.text.slice(0, characters) ?? "";
   return whole + Math.max(0, countTokens(cut) - 1);
 }

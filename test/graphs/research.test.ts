@@ -168,7 +168,8 @@ describe("what cannot be found out", () => {
     expect(model.seen).toHaveLength(3);
     expect(calls).toContain("news omega");
     expect(done.plan).toMatchObject({ mode: "free", replans: 1, rounds: 1, concluded: true });
-    expect(named(done.plan, "figures_omega")).toMatchObject({ status: "refused" });
+    expect(named(done.plan, "listing_omega")).toMatchObject({ status: "ok", problem: "code is missing" });
+    expect(named(done.plan, "figures_omega")).toMatchObject({ status: "cancelled" });
     expect(done.revenue).toEqual({ alpha: [12.3, 14.1, 15.6] });
     expect(done.answer).toMatch(/^alpha: 12\.3, 14\.1, 15\.6 .* Not found out: revenue of omega\.$/);
     expect(done).toMatchObject({

@@ -4,6 +4,7 @@ const BENCHMARKS: Readonly<Record<string, () => Promise<{ run: () => Promise<Rep
   overhead: () => import("./overhead.ts"),
   crash: () => import("./crash.ts"),
   context: () => import("./context.ts"),
+  tools: () => import("./tools.ts"),
   skills: () => import("./skills.ts"),
 };
 

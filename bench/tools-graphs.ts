@@ -1,5 +1,5 @@
 /** A call of a random plan: how long it takes, and what it waits for. */
-export interface GraphCall {
+interface GraphCall {
   readonly ms: number;
   /** Positions of the calls whose results it uses, all before it. */
   readonly needs: readonly number[];

@@ -26,7 +26,7 @@ export function promptsOf(
     const options = { policy: side, rawMessages: 0, provider: rule };
     const besideTokens = estimateTokens(schemaText(set.workflow, snapshot));
     const view = renderView({ workflow: set.workflow, snapshot, observation, turns, standing, options, besideTokens });
-    if (view.plan?.isNew) standing = view.plan.isWorthKeeping ? view.plan.standing : null;
+    if (view.plan?.isNew) standing = view.plan.choice.isKept ? view.plan.standing : null;
     return [schemaPart(set, call), ...promptOf(view)];
   });
 }

@@ -24,7 +24,7 @@ export interface ContextSet {
 }
 
 /** The call that a tool message answers. */
-export interface CallBefore {
+interface CallBefore {
   readonly name: string;
   readonly args: Values;
 }

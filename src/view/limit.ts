@@ -1,6 +1,6 @@
 import { WorkflowError } from "../errors.ts";
 import type { Parts, Piece, Scene } from "./scene.ts";
-import { partTokens } from "./tokens.ts";
+import { partTokens, tokensAtMost } from "./tokens.ts";
 
 /** How small results, and at last field values, are made where a prompt has no room; whole ones first. */
 const SQUEEZES = [
@@ -43,7 +43,7 @@ export function whole(prefix: string, maxTokens: number, { head, turns, tail }: 
   const pieces = [...head, ...turns, ...tail];
   const bytes = pieces.reduce((sum, { text }) => sum + Buffer.byteLength(text) + 1, Buffer.byteLength(prefix));
   // A token is at least a byte, so a short prompt needs no count.
-  return bytes <= maxTokens || partTokens(prefix) + tokensOf(pieces) <= maxTokens ? pieces : null;
+  return bytes <= maxTokens || tokensAtMost(prefix) + tokensOf(pieces) <= maxTokens ? pieces : null;
 }
 
 /** The pieces without as many turns as are too many; null where that does not help. */
@@ -51,7 +51,7 @@ function leaveOut(prefix: string, maxTokens: number, parts: Parts): readonly Pie
   const { head, turns, tail } = parts;
   const all = whole(prefix, maxTokens, parts);
   if (all || turns.length === 0) return all;
-  let room = maxTokens - partTokens(prefix) - tokensOf([...head, ...tail]);
+  let room = maxTokens - tokensAtMost(prefix) - tokensOf([...head, ...tail]);
   const opening = turns.slice(0, 1);
   const isOpeningKept =
     opening.every(({ role, needsDecision }) => role === "user" && !needsDecision) && tokensOf(opening) <= room / 2;
@@ -74,9 +74,9 @@ function gap(count: number): Piece {
   return { role: "user", section: "conversation", text: `(${count} messages left out)` };
 }
 
-/** One more a piece: what joins it to the next. */
+/** At most; what joins a piece to the next is counted with it. */
 function tokensOf(pieces: readonly Piece[]): number {
-  return pieces.reduce((sum, { text }) => sum + partTokens(text) + 1, 0);
+  return pieces.reduce((sum, { text }) => sum + tokensAtMost(text), 0);
 }
 
 function tooSmall(prefix: string, maxTokens: number, { head, tail }: Parts): WorkflowError {

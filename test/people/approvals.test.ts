@@ -177,7 +177,7 @@ describe("several calls", () => {
     const result = await open().invoke(resume({ decisions }), as("ada"));
     expect(result.execution.status).toBe("completed");
     expect(paid).toEqual([{ order: "1", amount: 5 }]);
-    expect(model.prompts[1]).toContain('1.0 pay ok: "paid"');
+    expect(model.prompts[1]).toContain("1.0 pay ok: text:\npaid\n");
     expect(model.prompts[1]).toContain("1.1 pay refused: too dear");
   });
 

@@ -1,5 +1,7 @@
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import { providerOf } from "../decision/providers.ts";
+import { isPlainObject } from "../internal/json.ts";
+import { redactDeep } from "../internal/redact.ts";
 import type { Observation } from "../state/execution.ts";
 import { needsTurns, type ViewOptions } from "../view/options.ts";
 import { summaryCut } from "../view/policies/summary.ts";
@@ -52,7 +54,8 @@ export async function viewOf(
     summary: await summaryOf(options, turns),
   });
   if (view.plan?.isNew && view.plan.choice.isKept) {
-    await store.append(taskId, revision, SNAPSHOT, { ...view.plan.standing });
+    // A state may be older than the declaration of a secret that stands in it.
+    await store.append(taskId, revision, SNAPSHOT, redactDeep({ ...view.plan.standing }));
   }
   return view;
 }
@@ -67,7 +70,7 @@ export function standingIn(events: readonly TaskEvent[]): StandingSnapshot | nul
   const at = events.findLastIndex(({ kind }) => kind === SNAPSHOT);
   const found = events[at];
   if (!found || events.slice(at + 1).some(({ kind }) => ENDS_SNAPSHOT.has(kind))) return null;
-  return found.data as unknown as StandingSnapshot;
+  return isPlainObject(found.data.state) ? (found.data as unknown as StandingSnapshot) : null;
 }
 
 /** The summary that a caller's function makes of the turns that are left out. */

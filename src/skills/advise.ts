@@ -1,6 +1,6 @@
 import type { LoadedSkills } from "./load.ts";
 import type { Skill, SkillProblem } from "./skill.ts";
-import { wordsOf } from "./words.ts";
+import { stemsOf } from "./words.ts";
 
 /** Two skills may be confused that share this part of the words of the one that says less, … */
 const CONFUSABLE_SHARE = 0.45;
@@ -21,20 +21,21 @@ export function adviseOnSkills({ skills, problems }: LoadedSkills): readonly Ski
 }
 
 function confusable(skills: readonly Skill[]): readonly SkillProblem[] {
-  const words = skills.map(
-    ({ name, description, whenToUse }) => new Set(wordsOf([name, description, whenToUse].join(" "))),
-  );
-  return skills.flatMap((skill, position) =>
-    skills.slice(0, position).flatMap((other, earlier) => {
-      const [mine, theirs] = [words[position] ?? new Set(), words[earlier] ?? new Set()];
-      const shared = [...mine].filter((word) => theirs.has(word));
-      const share = shared.length / Math.max(1, Math.min(mine.size, theirs.size));
+  const known = skills.map((skill) => ({ skill, stems: stemsOf(sayingsOf(skill)) }));
+  return known.flatMap(({ skill, stems }, position) =>
+    known.slice(0, position).flatMap((other) => {
+      const shared = [...stems].flatMap(([stem, word]) => (other.stems.has(stem) ? [word] : []));
+      const share = shared.length / Math.max(1, Math.min(stems.size, other.stems.size));
       if (share < CONFUSABLE_SHARE || shared.length < CONFUSABLE_WORDS) return [];
       const said = shared.slice(0, SHOWN_WORDS).join(", ") + (shared.length > SHOWN_WORDS ? ", …" : "");
-      const message = `can be confused with ${other.name}: ${Math.round(100 * share)} % of the words of the one that says less are in both (${said}); say in each when the other is right`;
+      const message = `can be confused with ${other.skill.name}: ${Math.round(100 * share)} % of the words of the one that says less are in both (${said}); say in each when the other is right`;
       return [advice(skill, "CONFUSABLE", message)];
     }),
   );
+}
+
+function sayingsOf({ name, description, whenToUse }: Skill): string {
+  return [name, description, whenToUse ?? ""].join(" ");
 }
 
 function saysLimits({ description, whenToUse, whenNotToUse }: Skill): boolean {

@@ -2,10 +2,10 @@ import { closeSync, constants, fstatSync, lstatSync, openSync, readFileSync } fr
 import { join } from "node:path";
 
 /** No file of a skill may be larger. */
-export const MAX_FILE_BYTES = 10_000_000;
+const MAX_FILE_BYTES = 10_000_000;
 
 /** Why a file cannot be read. */
-export interface FileFault {
+interface FileFault {
   readonly code: "UNREADABLE" | "LINK" | "TOO_LARGE" | "NOT_TEXT";
   readonly message: string;
 }

@@ -8,7 +8,7 @@ const MAX_ALIASES = 50;
 const MAX_CHARACTERS = 16_000;
 
 /** Why a front matter cannot be read, and in which line of the file. */
-export interface FrontMatterFault {
+interface FrontMatterFault {
   readonly code: "NO_FRONT_MATTER" | "INVALID_YAML";
   readonly line: number;
   readonly message: string;

@@ -1,4 +1,4 @@
-import { readdirSync, realpathSync, statSync, type Dirent } from "node:fs";
+import { readdirSync, statSync, type Dirent } from "node:fs";
 import { join, resolve } from "node:path";
 import { faultOfPath, readTextFile } from "./files.ts";
 import { parseSkill } from "./parse.ts";
@@ -55,7 +55,7 @@ interface Growing {
 /** The folder that a caller names may be reached by links; only inside it none is followed. */
 function rootOf(folder: string): string | null {
   try {
-    const root = realpathSync(resolve(folder));
+    const root = resolve(folder);
     return statSync(root).isDirectory() ? root : null;
   } catch {
     return null;

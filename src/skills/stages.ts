@@ -16,7 +16,7 @@ export function catalogue(source: SkillSource): string {
 }
 
 /** A skill in one line: its name, what it does, when to use it and when not. Pure. */
-export function catalogueLine(skill: Skill): string {
+function catalogueLine(skill: Skill): string {
   return `- ${skill.name}: ${shorten(usageOf(skill), LINE_CHARACTERS)}`;
 }
 

@@ -16,18 +16,26 @@ export type SkillToolDeclaration = Partial<
   Omit<ToolDefinition<SkillArguments>, "parameters" | "run" | "result" | "onResult">
 >;
 
-export interface SkillToolsOptions {
+export interface SkillToolsOptions<N extends string = string> {
+  /**
+   * The tools that are made of implementations; all unless set. Those that are named have to be there, and their
+   * names are known to the type checker.
+   */
+  readonly tools?: readonly N[];
   /** True where the skills are your own: then what is read of them counts as yours, not as text from outside. */
   readonly trusted?: boolean;
   /** The skills that a step may list and read, by step; a step that is not named may use all. */
   readonly steps?: Readonly<Record<string, readonly string[]>>;
   /** Finds skills by meaning as well as by words. */
   readonly embeddings?: EmbeddingsInterface;
-  /** What is known better of skills with an implementation, by name; `false` makes no tool of one. */
+  /** What is known better of implementations, by their tools' names; `false` makes no tool of one. */
   readonly declarations?: Readonly<Record<string, SkillToolDeclaration | false>>;
 }
 
-/** The longest that the tools which only read files may take. */
+/** The tools that lead from the list to the files. */
+type ReadingTool = "listSkills" | "readSkill" | "readSkillResource";
+
+/** The longest that they may take. */
 const READ_TIMEOUT_MS = 10_000;
 
 /**
@@ -38,13 +46,18 @@ const READ_TIMEOUT_MS = 10_000;
  * skill that gains an implementation, or other parameters, becomes a tool in the next definition only, since
  * the tools of a workflow are part of its version.
  *
- * @throws INVALID_WORKFLOW where a declaration names no skill with an implementation.
+ * @throws INVALID_WORKFLOW where a name in `tools` or `declarations` is that of no implementation.
  * @example
  * const { skills } = loadSkills("skills");
- * defineWorkflow({ tools: { ...skillTools(skills) }, steps: { looking: { tools: ["listSkills", "readSkill"], … } } })
+ * const tools = skillTools(skills, { tools: ["read-log-file"] });
+ * defineWorkflow({ tools, steps: { looking: { tools: ["listSkills", "readSkill", "read-log-file"], … } }, … });
  */
-export function skillTools(source: SkillSource, options: SkillToolsOptions = {}): Readonly<Record<string, AnyTool>> {
-  return { ...readingTools(source, options), ...implementedTools(source, options.declarations ?? {}) };
+export function skillTools<const N extends string = string>(
+  source: SkillSource,
+  options: SkillToolsOptions<N> = {},
+): Readonly<Record<ReadingTool | N, AnyTool>> {
+  const tools = { ...readingTools(source, options), ...implementedTools(source, options) };
+  return tools as Readonly<Record<ReadingTool | N, AnyTool>>;
 }
 
 function readingTools(source: SkillSource, { trusted = false, steps = {}, embeddings }: SkillToolsOptions) {
@@ -77,11 +90,7 @@ function readingTools(source: SkillSource, { trusted = false, steps = {}, embedd
       ...common,
       description: "Gives the instructions of a skill and the names of its files. Read them before you do such work.",
       parameters: z.object({ skill }),
-      run: ({ skill }, { step }) => {
-        const found = find(openIn(step), skill);
-        const tool = found.implementation ? { tool: toolName(found) } : {};
-        return { skill: found.name, instructions: bodyOf(found), resources: resourcesOf(found), ...tool };
-      },
+      run: ({ skill }, { step }) => instructionsOf(find(openIn(step), skill)),
     }),
     readSkillResource: defineTool({
       ...common,
@@ -105,6 +114,18 @@ function find(skills: readonly Skill[], name: string): Skill {
   });
 }
 
+/** One text, not an object: long instructions are set aside, and are then read line by line. */
+function instructionsOf(skill: Skill): string {
+  const files = resourcesOf(skill);
+  return [
+    `skill: ${skill.name}`,
+    ...(files.length > 0 ? [`its files, for readSkillResource: ${files.join(", ")}`] : []),
+    ...(skill.implementation ? [`the tool that does it: ${toolName(skill)}`] : []),
+    "",
+    bodyOf(skill),
+  ].join("\n");
+}
+
 /** A name of a tool begins with a letter, that of a skill may begin with a digit. */
 function toolName({ name }: Skill): string {
   return NAME.test(name) ? name : `_${name}`.slice(0, 64);
@@ -112,23 +133,35 @@ function toolName({ name }: Skill): string {
 
 function implementedTools(
   source: SkillSource,
-  declarations: NonNullable<SkillToolsOptions["declarations"]>,
+  { tools: wanted, declarations = {} }: SkillToolsOptions,
 ): Readonly<Record<string, AnyTool>> {
-  const tools: Record<string, AnyTool> = {};
-  const strangers = new Set(Object.keys(declarations));
-  for (const skill of skillsOf(source)) {
-    if (skill.implementation === null) continue;
-    strangers.delete(skill.name);
-    const declared = declarations[skill.name];
-    if (declared === false) continue;
-    tools[toolName(skill)] = toolOf(source, skill, skill.implementation, declared ?? {});
-  }
-  // A slip in a name would leave a skill without its approval.
-  const faults = [...strangers].map((name) => {
-    const message = `no skill with an implementation is named "${name}"`;
-    return { path: `tools.${name}`, code: "INVALID_TOOL", message };
+  const made = skillsOf(source).flatMap((skill) => {
+    const name = toolName(skill);
+    const declared = Object.hasOwn(declarations, name) ? declarations[name] : undefined;
+    return skill.implementation ? [{ name, skill, implementation: skill.implementation, declared }] : [];
   });
-  if (faults.length === 0) return tools;
+  refuseStrangers(
+    [...(wanted ?? []), ...Object.keys(declarations)],
+    made.map(({ name }) => name),
+  );
+  return Object.fromEntries(
+    made.flatMap(({ name, skill, implementation, declared }) =>
+      declared === false || (wanted && !wanted.includes(name))
+        ? []
+        : [[name, toolOf(source, skill, implementation, declared ?? {})]],
+    ),
+  );
+}
+
+/** A slip in a name would leave a tool without its approval; and a skill that is broken is missing here. */
+function refuseStrangers(named: readonly string[], known: readonly string[]): void {
+  const faults = [...new Set(named)]
+    .filter((name) => !known.includes(name))
+    .map((name) => {
+      const message = `no skill that has loaded has an implementation for a tool "${name}"; there are: ${known.join(", ") || "none"}`;
+      return { path: `tools.${name}`, code: "INVALID_TOOL", message };
+    });
+  if (faults.length === 0) return;
   throw new WorkflowError("INVALID_WORKFLOW", faults.map(({ message }) => message).join("; "), { details: { faults } });
 }
 

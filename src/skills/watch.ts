@@ -1,4 +1,4 @@
-import { existsSync } from "node:fs";
+import { existsSync, lstatSync } from "node:fs";
 import { dirname, resolve, sep } from "node:path";
 import { FolderWatchers } from "./folder-watchers.ts";
 import { scanSkills, type LoadedSkills } from "./load.ts";
@@ -55,7 +55,7 @@ export function watchSkills(
   /** Looks until every folder that was found was being watched before the look. */
   const follow = (): LoadedSkills => {
     let scan = scanSkills(roots);
-    for (let round = 0; round < MAX_ROUNDS && watchers.watchOnly([...scan.folders, ...missingRoots(roots)]); round++) {
+    for (let round = 0; round < MAX_ROUNDS && watchers.watchOnly([...scan.folders, ...aroundRoots(roots)]); round++) {
       scan = scanSkills(roots);
     }
     return { skills: scan.skills, problems: [...scan.problems, ...[...watchers.blind].map(unwatched)] };
@@ -85,14 +85,19 @@ export function watchSkills(
   };
 }
 
-/** For roots that are not there: the nearest folder in which they, or what they are in, would appear. */
-function missingRoots(roots: readonly string[]): readonly string[] {
+/** Where a root that is not there would appear, and where one that is a link would be led elsewhere. */
+function aroundRoots(roots: readonly string[]): readonly string[] {
   return roots.flatMap((root) => {
     let at = resolve(root);
+    if (isLink(at)) return [dirname(at)];
     if (existsSync(at)) return [];
     while (!existsSync(at)) at = dirname(at);
     return [at];
   });
+}
+
+function isLink(path: string): boolean {
+  return lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() ?? false;
 }
 
 function unwatched([folder, message]: readonly [string, string]): SkillProblem {

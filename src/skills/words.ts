@@ -14,12 +14,24 @@ const EMPTY: ReadonlySet<string> = new Set(
  * its parts: `ProcessOrder` is also `process` and `order`. Pure.
  */
 export function wordsOf(text: string): readonly string[] {
-  return (text.match(/[\p{L}\p{N}]+/gu) ?? []).flatMap(withParts).flatMap((word) => wordStem(word) ?? []);
+  return parts(text).flatMap((word) => wordStem(word) ?? []);
 }
 
-function withParts(word: string): readonly string[] {
-  const parts = word.split(/(?<=\p{Ll})(?=\p{Lu})/u);
-  return parts.length > 1 ? [word, ...parts] : [word];
+/** The stems of a text's words, each with the word that it first stands for. Pure. */
+export function stemsOf(text: string): ReadonlyMap<string, string> {
+  const stems = new Map<string, string>();
+  for (const word of parts(text)) {
+    const stem = wordStem(word);
+    if (stem !== null && !stems.has(stem)) stems.set(stem, word.toLowerCase());
+  }
+  return stems;
+}
+
+function parts(text: string): readonly string[] {
+  return (text.match(/[\p{L}\p{N}]+/gu) ?? []).flatMap((word) => {
+    const inside = word.split(/(?<=\p{Ll})(?=\p{Lu})/u);
+    return inside.length > 1 ? [word, ...inside] : [word];
+  });
 }
 
 function wordStem(word: string): string | null {

@@ -21,7 +21,7 @@ describe("descriptions that can be confused", () => {
     });
     expect(more).toEqual([]);
     expect(advice).toContain("advice CONFUSABLE search-logs can be confused with find-errors: 80 % of the words");
-    expect(advice).toContain("(log, file, error, code)");
+    expect(advice).toContain("(logs, file, error, code)");
   });
 
   test("a few common words do not confuse", () => {

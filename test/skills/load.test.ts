@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { mkdirSync, realpathSync, symlinkSync } from "node:fs";
+import { mkdirSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { loadSkills } from "../../src/skills/load.ts";
@@ -9,7 +9,7 @@ import { folderWith, skillFile } from "../support/skill-folders.ts";
 const plain = (name: string, ...lines: readonly string[]) =>
   skillFile([`name: ${name}`, `description: Does ${name}.`, ...lines], `How to ${name}.\n`);
 const told = (folder: string, { problems }: ReturnType<typeof loadSkills>) =>
-  problems.map(({ file, line, code }) => `${file.slice(realpathSync(folder).length + 1)}:${line} ${code}`);
+  problems.map(({ file, line, code }) => `${file.slice(folder.length + 1)}:${line} ${code}`);
 const names = ({ skills }: ReturnType<typeof loadSkills>) => skills.map(({ name }) => name);
 
 describe("folders", () => {
@@ -61,6 +61,12 @@ describe("folders", () => {
   test("a file of more than 10 MB is not read", () => {
     const folder = folderWith({ "big/SKILL.md": plain("big") + "x".repeat(10_000_000) });
     expect(told(folder, loadSkills(folder))).toEqual(["big/SKILL.md:1 TOO_LARGE"]);
+  });
+
+  test("the folder itself may be reached by a link", () => {
+    const folder = folderWith({ "skills/a/SKILL.md": plain("a") });
+    symlinkSync(join(folder, "skills"), join(folder, "link"));
+    expect(loadSkills(join(folder, "link"))).toMatchObject({ skills: [{ name: "a" }], problems: [] });
   });
 
   test("links are refused", () => {

@@ -1,11 +1,12 @@
 import { rmSync } from "node:fs";
 import { join } from "node:path";
-import { defineWorkflow, field } from "statecard";
+import { artifactTools, defineWorkflow, field } from "statecard";
 import { runWorkflow, scriptedModel, type ScriptedAnswer } from "statecard/testing";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { loadSkills } from "../../src/skills/load.ts";
 import { skillTools, type SkillToolsOptions } from "../../src/skills/tools.ts";
+import type { AnyTool } from "../../src/workflow/tool.ts";
 import { folderWith, skillFile, writeFiles } from "../support/skill-folders.ts";
 
 const COUNT = [
@@ -44,7 +45,7 @@ const files = {
 
 /** Runs a script in a workflow whose one step has all tools of the skills in a folder. */
 async function run(folder: string, script: readonly ScriptedAnswer[], options: SkillToolsOptions = {}) {
-  const tools = skillTools(loadSkills(folder), options);
+  const tools: Readonly<Record<string, AnyTool>> = { ...skillTools(loadSkills(folder), options), ...artifactTools };
   const workflow = defineWorkflow({
     name: "skills",
     version: 1,
@@ -76,15 +77,24 @@ describe("reading", () => {
     ]);
     expect(results.map(({ value }) => value)).toEqual([
       "- count-words: Counts the words of a text, not its letters. When to use: When somebody asks how long a text is.\n- write-letter: Writes letters, no invoices.",
-      { skill: "write-letter", instructions: "Begin with a greeting.", resources: ["closing.md"] },
-      {
-        skill: "count-words",
-        instructions: "Call it once.",
-        resources: ["count.mjs", "rules.txt"],
-        tool: "count-words",
-      },
+      "skill: write-letter\nits files, for readSkillResource: closing.md\n\nBegin with a greeting.",
+      "skill: count-words\nits files, for readSkillResource: count.mjs, rules.txt\nthe tool that does it: count-words\n\nCall it once.",
       "Yours sincerely",
     ]);
+  });
+
+  test("long instructions are set aside whole, and can be read on in", async () => {
+    const body = Array.from({ length: 2000 }, (_, line) => `Step ${line + 1} of the work.`).join("\n");
+    const folder = folderWith({ "long/SKILL.md": skillFile(["name: long", "description: Long."], body) });
+    const { results } = await run(folder, [
+      call("readSkill", { skill: "long" }),
+      (prompt) => {
+        const [id] = /\d+\.\d+-[0-9a-f]{8}/.exec(prompt) ?? [];
+        return call("readArtifact", { id, from: 1500, lines: 1 });
+      },
+    ]);
+    expect(results[0]).toMatchObject({ status: "ok", artifact: expect.any(String) });
+    expect(results[1]?.value).toContain("Step 1498 of the work.");
   });
 
   test("slips are told, with what there is", async () => {
@@ -290,11 +300,38 @@ describe("declarations", () => {
     expect(Object.keys(tools)).toEqual(["listSkills", "readSkill", "readSkillResource"]);
   });
 
-  test("a declaration for no skill is refused", () => {
-    const declarations = { "count-word": { approve: true as const } };
-    expect(() => skillTools(loadSkills(folderWith(files)), { declarations })).toThrow(
+  test.each([
+    { declarations: { "count-word": { approve: true as const } } },
+    { tools: ["count-word"] },
+    { tools: ["write-letter", "count-word"] },
+  ])("%j names no implementation", (options) => {
+    expect(() => skillTools(loadSkills(folderWith(files)), options)).toThrow(
       expect.objectContaining({ code: "INVALID_WORKFLOW", message: expect.stringContaining('"count-word"') }),
     );
+  });
+
+  test("tools that are named are the only ones, and the type checker knows them", () => {
+    const skills = loadSkills(folderWith(files));
+    const none = skillTools(skills, { tools: [] });
+    expect(Object.keys(none)).toEqual(["listSkills", "readSkill", "readSkillResource"]);
+    const tools = { ...skillTools(skills, { tools: ["count-words"] }), ...artifactTools };
+    const workflow = defineWorkflow({
+      name: "typed",
+      version: 1,
+      state: {},
+      tools,
+      initial: "work",
+      steps: {
+        work: {
+          tools: ["count-words", "readSkill", "listSkills", "readSkillResource", "readArtifact", "searchArtifact"],
+          to: ["done"],
+        },
+        done: { final: true },
+      },
+    });
+    expect(Object.keys(workflow.tools)).toContain("count-words");
+    // @ts-expect-error -- no tool of this name
+    expect(tools["count-word"]).toBeUndefined();
   });
 
   test("effect, time limit and trust are those that are declared", () => {

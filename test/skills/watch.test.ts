@@ -69,6 +69,22 @@ test("a folder that is replaced by another is followed", async () => {
   await until(() => expect(described("a")).toBe("Does it once more."));
 });
 
+test("a link to the folder may be led elsewhere", async () => {
+  const folder = folderWith({ "one/a/SKILL.md": text("a"), "two/a/SKILL.md": text("a", "Does it elsewhere.") });
+  const link = (target: string) => {
+    symlinkSync(join(folder, target), join(folder, "next"));
+    renameSync(join(folder, "next"), join(folder, "now"));
+  };
+  link("one");
+  const watched = watchSkills(join(folder, "now"), () => {}, { delayMs: 20 });
+  onTestFinished(watched.close);
+  expect(watched.skills).toMatchObject([{ description: "Does a." }]);
+  link("two");
+  await until(() => expect(watched.skills).toMatchObject([{ description: "Does it elsewhere." }]));
+  writeFiles(folder, { "two/a/SKILL.md": text("a", "Changed there.") });
+  await until(() => expect(watched.skills).toMatchObject([{ description: "Changed there." }]));
+});
+
 test("one that is replaced by a link keeps its last good version", async () => {
   const { watched, names, folder } = watching();
   renameSync(join(folder, "skills/a"), join(folder, "away"));

@@ -70,6 +70,20 @@ export type { PauseValue } from "./people/pause.ts";
 export type { Request } from "./people/requests.ts";
 export type { Call, CallResult, Execution, Expectation, Observation, TaskStatus, Usage } from "./state/execution.ts";
 
+// Remember across tasks
+export { Memories } from "./memory/memories.ts";
+export type { MemoriesOptions, MemoryTask } from "./memory/memories.ts";
+export { Memory } from "./memory/memory.ts";
+export type { ListOptions, RecallOptions, Remembered } from "./memory/memory.ts";
+export type { MemoryOwner } from "./memory/owner.ts";
+export type { MemoryItem, MemoryType, NewMemory, RecalledMemory } from "./memory/value.ts";
+export { memoryTools } from "./memory/tools.ts";
+export { condense } from "./memory/condense.ts";
+export { summariseWith } from "./memory/summarise.ts";
+export type { Summarise } from "./memory/summarise.ts";
+export type { MemoryList, MemoryQuery, MemoryStore } from "./memory/store.ts";
+export type { MemoryStoreOptions, SqlMemoryStore } from "./storage/memory-store.ts";
+
 // Look without running: pure functions over a workflow and a task's state
 export { moves, nextStep, openMoves } from "./workflow/next-step.ts";
 export type { Move } from "./workflow/next-step.ts";

@@ -5,6 +5,7 @@ import type { OutputMode } from "../decision/providers.ts";
 import { WorkflowError } from "../errors.ts";
 import { systemClock, type Clock } from "../internal/clock.ts";
 import { declareSecrets } from "../internal/redact.ts";
+import type { Memories } from "../memory/memories.ts";
 import { isExpired } from "../people/expiry.ts";
 import { NAMED_REPLIES } from "../people/replies.ts";
 import type { Fields } from "../state/fields.ts";
@@ -35,6 +36,8 @@ export interface CompileOptions {
   readonly checkpointer?: BaseCheckpointSaver;
   /** What the model sees of the past; the explicit state alone unless set. */
   readonly view?: Partial<ViewOptions>;
+  /** Whose memories each prompt shows in short; prompts show none unless set. */
+  readonly memories?: Memories;
   /** How models answer; unless set, the best way that each is known to have. */
   readonly outputMode?: OutputMode;
   /** The longest that one model answer may take, in milliseconds; 120,000 unless set. */
@@ -116,6 +119,8 @@ function runtimeOf(workflow: AnyWorkflow, options: CompileOptions): Runtime {
       "pass a store or a checkpointer, not both: a store brings its own checkpointer",
     );
   }
+  const fault = options.memories?.faultIn(workflow);
+  if (fault) throw new WorkflowError("INVALID_OPTIONS", fault);
   const view = viewOptions(options.view);
   declareSecrets(options.secrets ?? []);
   const clock = options.clock ?? systemClock;
@@ -125,6 +130,7 @@ function runtimeOf(workflow: AnyWorkflow, options: CompileOptions): Runtime {
     workflow,
     store,
     view,
+    memories: options.memories,
     clock,
     model: options.model,
     planner: options.planner,
@@ -140,9 +146,15 @@ function childRunners(workflow: AnyWorkflow, options: CompileOptions): Record<st
   const runners: Record<string, ChildRunner> = {};
   for (const [name, step] of Object.entries(workflow.steps)) {
     const child = step.workflow ?? step.map?.workflow;
-    if (child) runners[name] = childRunner(compileAny(child, options), name);
+    if (child)
+      runners[name] = childRunner(compileAny(child, { ...options, memories: memoriesFor(child, options) }), name);
   }
   return runners;
+}
+
+/** A child sees memories where its own state says whose they are. */
+function memoriesFor(child: AnyWorkflow, { memories }: CompileOptions): Memories | undefined {
+  return memories?.canServe(child) ? memories : undefined;
 }
 
 function childRunner(graph: WorkflowGraph, step: string): ChildRunner {

@@ -4,6 +4,7 @@ import type { OutputMode } from "../decision/providers.ts";
 import { WorkflowError } from "../errors.ts";
 import type { Clock } from "../internal/clock.ts";
 import type { ViewOptions } from "../view/options.ts";
+import type { Memories } from "../memory/memories.ts";
 import type { AnyWorkflow } from "../workflow/define.ts";
 import { dueNode } from "../workflow/next-step.ts";
 import { LEASE_TOKEN, type Lease, type TaskStore } from "./store.ts";
@@ -20,6 +21,8 @@ export interface Runtime {
   readonly outputMode: OutputMode | undefined;
   readonly modelTimeoutMs: number;
   readonly view: ViewOptions;
+  /** Whose memory block each prompt shows; none unless set. */
+  readonly memories: Memories | undefined;
   readonly clients: Readonly<Record<string, unknown>>;
   readonly clock: Clock;
   /** Runs the workflows that are steps of this one, by step. */

@@ -16,6 +16,7 @@ import type { RuntimeMap, RuntimeStep } from "../workflow/step.ts";
 import { outputOf } from "./act-map.ts";
 import { snapshotOf, type ChannelValues } from "./channels.ts";
 import { keepFacts } from "./facts.ts";
+import { rememberedFor } from "./remembered.ts";
 import { enter, SPENT, STREAM_REPLIES, UNTRUSTED, type Runtime } from "./runtime.ts";
 import type { Lease } from "./store.ts";
 import { viewOf } from "./view-of.ts";
@@ -27,8 +28,12 @@ import { viewOf } from "./view-of.ts";
 export function stepNode(runtime: Runtime, name: string, step: RuntimeStep) {
   return async (values: ChannelValues, config: LangGraphRunnableConfig): Promise<Record<string, unknown>> => {
     const lease = enter(runtime, name, values.execution, config);
+    const isCode = step.run !== undefined || step.map !== undefined || step.workflow !== undefined;
+    const memory = isCode ? [] : await rememberedFor(runtime, lease.taskId, values);
     const isUntrusted =
-      config.configurable?.[UNTRUSTED] === true || (runtime.workflow.untrustedMessages && values.message !== null);
+      config.configurable?.[UNTRUSTED] === true ||
+      (runtime.workflow.untrustedMessages && values.message !== null) ||
+      (memory.length > 0 && runtime.memories?.isTrusted !== true);
     const snapshot = namedSnapshot(runtime, values, lease, isUntrusted);
     // A newer message replaces the latest observation; else that stays the latest.
     const observation = values.message === null ? null : messageOf(runtime, snapshot, values.message);
@@ -49,7 +54,7 @@ export function stepNode(runtime: Runtime, name: string, step: RuntimeStep) {
       ? { ok: true as const, decision: mapDecision(runtime, name, snapshot, items), cost: FREE }
       : step.run
         ? await runCode(runtime, name, step.run, snapshot, observation, config)
-        : await askTheModel(runtime, step, snapshot, observation, lease, config);
+        : await askTheModel(runtime, step, { snapshot, observation, memory }, lease, config);
     if (!decided.ok) return write(refused(snapshot, decided.refusal, decided.cost, observation), values);
     faultPoint("after-decision");
     const number = snapshot.execution.decisions + 1;
@@ -163,11 +168,18 @@ async function guardUserCode<T>(step: string, work: () => T | Promise<T>): Promi
   }
 }
 
+/** What a prompt is made from. */
+interface Shown {
+  readonly snapshot: Snapshot;
+  readonly observation: Observation | null;
+  /** Lines of the memory block. */
+  readonly memory: readonly string[];
+}
+
 async function askTheModel(
   runtime: Runtime,
   step: RuntimeStep,
-  snapshot: Snapshot,
-  observation: Observation | null,
+  { snapshot, observation, memory }: Shown,
   lease: Lease,
   config: LangGraphRunnableConfig,
 ): Promise<Outcome> {
@@ -181,7 +193,7 @@ async function askTheModel(
       `step ${execution.step} needs a model: pass compile(workflow, { model }) or give the step its own`,
     );
   }
-  const view = await viewOf(runtime, snapshot, observation, assignmentOf(phase));
+  const view = await viewOf(runtime, snapshot, observation, assignmentOf(phase), memory);
   const streaming = config.configurable?.[STREAM_REPLIES] === true;
   const { outputMode, modelTimeoutMs, clock, workflow, store } = runtime;
   return decide({

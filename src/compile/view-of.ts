@@ -26,12 +26,14 @@ const ENDS_SNAPSHOT: ReadonlySet<string> = new Set(["forked", "migrated", "impor
  * task has been running.
  *
  * @param assignment lines that say what this very decision is for.
+ * @param memory lines of the memory block.
  */
 export async function viewOf(
   runtime: Runtime,
   snapshot: Snapshot,
   observation: Observation | null,
   assignment: readonly string[] = [],
+  memory: readonly string[] = [],
 ): Promise<View> {
   const { workflow, store } = runtime;
   const { taskId, step, revision } = snapshot.execution;
@@ -50,6 +52,7 @@ export async function viewOf(
     turns,
     options,
     assignment,
+    memory,
     standing: isAdaptive ? standingIn(events) : null,
     summary: await summaryOf(options, turns),
   });

@@ -13,6 +13,11 @@ export interface MemoriesOptions {
   readonly userField?: string;
   /** The agent whose memory it is; the user's agents share one unless set. */
   readonly agent?: string;
+  /**
+   * True where memories hold nothing that outsiders may have written. Unless it is set, what a model does after it
+   * has seen a memory counts as influenced by text from outside, as after any result of a tool.
+   */
+  readonly trusted?: boolean;
   /** One sentence about a text that is too long to be kept: `summariseWith(model)`. */
   readonly summarise?: Summarise;
 }
@@ -46,6 +51,11 @@ export class Memories {
     this.options = options;
   }
 
+  /** Whether memories hold nothing that outsiders may have written. */
+  get isTrusted(): boolean {
+    return this.options.trusted === true;
+  }
+
   /** The memory that a task may use; null while its user is not known. */
   of({ state }: MemoryTask): Memory | null {
     const { store, user, userField, agent, summarise } = this.options;
@@ -56,11 +66,17 @@ export class Memories {
     return new Memory(store, owner, summarise);
   }
 
+  /** Whether the tasks of a workflow can say whose memory they use. Pure. */
+  canServe(workflow: AnyWorkflow): boolean {
+    const { userField } = this.options;
+    return userField === undefined || Object.hasOwn(workflow.state, userField);
+  }
+
   /** What in a workflow would let a model choose whose memory it sees; null where nothing does. Pure. */
   faultIn(workflow: AnyWorkflow): string | null {
     const { userField } = this.options;
     if (userField === undefined) return null;
-    if (!Object.hasOwn(workflow.state, userField)) {
+    if (!this.canServe(workflow)) {
       return `memories belong to the user in the field ${userField}, which workflow ${workflow.name} does not have`;
     }
     const writer = Object.entries(workflow.steps).find(([, step]) => step.writes?.includes(userField));

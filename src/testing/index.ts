@@ -4,6 +4,8 @@ export { runWorkflow } from "./run-workflow.ts";
 export type { RunWorkflowOptions, WorkflowRun } from "./run-workflow.ts";
 export { storeChecks } from "./store-conformance.ts";
 export type { StoreCheck } from "./store-conformance.ts";
+export { memoryChecks } from "./memory-conformance.ts";
+export type { MemoryCheck } from "./memory-conformance.ts";
 export { FAULT_POINTS, onFaultPoint } from "../internal/fault-point.ts";
 export type { FaultPoint } from "../internal/fault-point.ts";
 export { recordingModel, RecordingModel, replayingModel, ReplayingModel } from "./recorded-model.ts";

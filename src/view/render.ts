@@ -3,6 +3,7 @@ import type { Observation } from "../state/execution.ts";
 import type { AnyWorkflow, Snapshot } from "../workflow/define.ts";
 import type { PromptPart } from "./cost.ts";
 import { fit, whole } from "./limit.ts";
+import { withMemory } from "./memory.ts";
 import { resolveOptions, type Policy, type ViewOptions } from "./options.ts";
 import { adaptivePolicy, type AdaptivePlan } from "./policies/adaptive.ts";
 import { historyPolicy, windowPolicy } from "./policies/history.ts";
@@ -49,6 +50,8 @@ export interface ViewInput {
   readonly assignment?: readonly string[];
   /** Run-time facts for the very end of the prompt. */
   readonly statusBar?: readonly string[];
+  /** What is remembered across tasks, as `Memory.block` gives it. */
+  readonly memory?: readonly string[];
   /** Under `summary`: what to show in place of the turns that are left out. */
   readonly summary?: string | null;
   /** About how many tokens the provider gets beside the prompt, before it: the decision's schema. */
@@ -71,6 +74,7 @@ export function renderView(input: ViewInput): View {
     standing: input.standing ?? null,
     assignment: input.assignment ?? [],
     statusBar: input.statusBar ?? [],
+    memory: input.memory ?? [],
     summary: input.summary ?? null,
     besideTokens: input.besideTokens ?? 0,
     options,
@@ -82,18 +86,18 @@ export function renderView(input: ViewInput): View {
   if (policy !== "adaptive") {
     return assemble(
       prefix,
-      fit(prefix, options.maxTokens, scene, (squeezed) => partsOf(policy, squeezed)),
+      fit(prefix, options.maxTokens, scene, (squeezed) => withMemory(partsOf(policy, squeezed), squeezed)),
     );
   }
   const first = adaptivePolicy(scene);
-  const pieces = whole(prefix, options.maxTokens, first.parts);
+  const pieces = whole(prefix, options.maxTokens, withMemory(first.parts, scene));
   if (pieces) return { ...assemble(prefix, pieces), plan: first.plan };
   // Where going on has no room, a new snapshot is the way to leave things out.
   let { plan } = first;
   const fitted = fit(prefix, options.maxTokens, scene, (squeezed) => {
     const renewed = adaptivePolicy(squeezed, "snapshot");
     ({ plan } = renewed);
-    return renewed.parts;
+    return withMemory(renewed.parts, squeezed);
   });
   return { ...assemble(prefix, fitted), plan };
 }

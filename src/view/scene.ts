@@ -11,6 +11,7 @@ export type SectionName =
   | "conversation"
   | "step"
   | "state"
+  | "memory"
   | "recent"
   | "observation"
   | "now"
@@ -60,6 +61,8 @@ export interface Scene {
   /** What this decision is for, where it is not just the next one of its step. */
   readonly assignment: readonly string[];
   readonly statusBar: readonly string[];
+  /** What is remembered across tasks, a line each. */
+  readonly memory: readonly string[];
   readonly summary: string | null;
   /** What is sent beside the prompt and cached before it: the decision's schema. */
   readonly besideTokens: number;

@@ -16,12 +16,14 @@ export type SkillToolDeclaration = Partial<
   Omit<ToolDefinition<SkillArguments>, "parameters" | "run" | "result" | "onResult">
 >;
 
-export interface SkillToolsOptions<N extends string = string> {
+export interface SkillToolsOptions<N extends string = string, R extends boolean = boolean> {
   /**
    * The tools that are made of implementations; all unless set. Those that are named have to be there, and their
    * names are known to the type checker.
    */
   readonly tools?: readonly N[];
+  /** False leaves out the tools that list and read skills, where the model only runs them. */
+  readonly reading?: R;
   /** True where the skills are your own: then what is read of them counts as yours, not as text from outside. */
   readonly trusted?: boolean;
   /** The skills that a step may list and read, by step; a step that is not named may use all. */
@@ -49,15 +51,15 @@ const READ_TIMEOUT_MS = 10_000;
  * @throws INVALID_WORKFLOW where a name in `tools` or `declarations` is that of no implementation.
  * @example
  * const { skills } = loadSkills("skills");
- * const tools = skillTools(skills, { tools: ["read-log-file"] });
- * defineWorkflow({ tools, steps: { looking: { tools: ["listSkills", "readSkill", "read-log-file"], … } }, … });
+ * const tools = skillTools(skills, { tools: ["read-log-file"], reading: false });
+ * defineWorkflow({ tools, steps: { looking: { tools: ["read-log-file"], … }, … }, … });
  */
-export function skillTools<const N extends string = string>(
+export function skillTools<const N extends string = string, const R extends boolean = true>(
   source: SkillSource,
-  options: SkillToolsOptions<N> = {},
-): Readonly<Record<ReadingTool | N, AnyTool>> {
-  const tools = { ...readingTools(source, options), ...implementedTools(source, options) };
-  return tools as Readonly<Record<ReadingTool | N, AnyTool>>;
+  options: SkillToolsOptions<N, R> = {},
+): Readonly<Record<N | (R extends false ? never : ReadingTool), AnyTool>> {
+  const reading = options.reading === false ? {} : readingTools(source, options);
+  return { ...reading, ...implementedTools(source, options) } as ReturnType<typeof skillTools<N, R>>;
 }
 
 function readingTools(source: SkillSource, { trusted = false, steps = {}, embeddings }: SkillToolsOptions) {

@@ -314,7 +314,7 @@ describe("declarations", () => {
     const skills = loadSkills(folderWith(files));
     const none = skillTools(skills, { tools: [] });
     expect(Object.keys(none)).toEqual(["listSkills", "readSkill", "readSkillResource"]);
-    const tools = { ...skillTools(skills, { tools: ["count-words"] }), ...artifactTools };
+    const tools = { ...skillTools(skills, { tools: ["count-words"], reading: false }), ...artifactTools };
     const workflow = defineWorkflow({
       name: "typed",
       version: 1,
@@ -322,16 +322,15 @@ describe("declarations", () => {
       tools,
       initial: "work",
       steps: {
-        work: {
-          tools: ["count-words", "readSkill", "listSkills", "readSkillResource", "readArtifact", "searchArtifact"],
-          to: ["done"],
-        },
+        work: { tools: ["count-words", "readArtifact", "searchArtifact"], to: ["done"] },
         done: { final: true },
       },
     });
-    expect(Object.keys(workflow.tools)).toContain("count-words");
+    expect(Object.keys(workflow.tools)).toEqual(["count-words", "readArtifact", "searchArtifact"]);
     // @ts-expect-error -- no tool of this name
     expect(tools["count-word"]).toBeUndefined();
+    // @ts-expect-error -- left out
+    expect(tools.listSkills).toBeUndefined();
   });
 
   test("effect, time limit and trust are those that are declared", () => {

@@ -12,6 +12,17 @@ export interface CommonOptions {
 export const TOKEN_ACTIONS = ["create", "list", "revoke"] as const;
 export type TokenAction = (typeof TOKEN_ACTIONS)[number];
 
+/** What `statecard memory` can do. */
+export const MEMORY_ACTIONS = ["list", "search", "forget", "clean"] as const;
+export type MemoryAction = (typeof MEMORY_ACTIONS)[number];
+
+export interface MemoryCommandOptions extends CommonOptions {
+  readonly user?: string;
+  readonly agent?: string;
+  /** How many memories to show. */
+  readonly limit?: string;
+}
+
 /** @throws USAGE for options that cannot work. */
 export function checkOptions(options: CommonOptions & { readonly chat?: boolean }): void {
   if (options.db !== undefined && options.db.trim() === "") throw usage("--db is empty; name a file, or leave it out");

@@ -5,7 +5,16 @@ import { redact } from "../internal/redact.ts";
 import { EXIT, exitCodeOf } from "./exit.ts";
 import { howToResume } from "./hints.ts";
 import { Interrupted } from "./interruptible.ts";
-import { checkOptions, sameTask, TOKEN_ACTIONS, type CommonOptions, type TokenAction } from "./options.ts";
+import {
+  checkOptions,
+  MEMORY_ACTIONS,
+  sameTask,
+  TOKEN_ACTIONS,
+  type CommonOptions,
+  type MemoryAction,
+  type MemoryCommandOptions,
+  type TokenAction,
+} from "./options.ts";
 import { detectTerminal, printableLines } from "./terminal.ts";
 
 /** Loads a command's code when it is called, so that `--help` and wrong usage answer at once. */
@@ -86,6 +95,19 @@ function buildProgram(onAction: (options: CommonOptions, action: Action) => void
     .argument("[name]", "whose token")
     .action((action: TokenAction, name: string | undefined, options: CommonOptions) =>
       onAction(options, async () => (await import("./token.ts")).tokenCommand(action, name, options)),
+    );
+  command("memory", "what is remembered across tasks: list or search somebody's, forget one, or clean up")
+    .addArgument(new Argument("<action>", "what to do").choices(MEMORY_ACTIONS))
+    .argument("[words...]", "what to look for, or the id to forget")
+    .option("--user <name>", "the user whose memory it is")
+    .option("--agent <name>", "the agent whose memory it is, alone or of that user")
+    .option("--limit <number>", "how many to show; 20 unless set")
+    .addHelpText(
+      "after",
+      "\nExample: statecard memory search router cellar --user ann\nclean deletes what has expired and passing memories of the day before, of everybody; run it daily.",
+    )
+    .action((action: MemoryAction, words: readonly string[], options: MemoryCommandOptions) =>
+      onAction(options, async () => (await import("./memory.ts")).memoryCommand(action, words, options)),
     );
   command("preview <graph|task>", "what the model would be sent, under each policy, without a key")
     .option("--message <text>", "what the user would say next")

@@ -34,6 +34,8 @@ export interface CallOutcome {
  * gets the prompt's messages and nothing else, and answers with the text of a JSON decision.
  */
 export class OfflineRules extends BaseChatModel {
+  /** Rules read each prompt alone, so there is nothing that a cache could save. */
+  readonly promptCache = "none";
   private readonly rules: (prompt: Prompt) => object;
 
   constructor(rules: (prompt: Prompt) => object) {
@@ -51,26 +53,65 @@ export class OfflineRules extends BaseChatModel {
   }
 }
 
+/** Reads a prompt as a model would: the latest observation, the state with what has changed since, the step now. */
 function readPrompt(messages: readonly BaseMessage[]): Prompt {
   const text = messages.map((message) => message.text).join("\n");
+  const shown = shownDecisions(messages);
+  const now = lines(section(text, "now"));
   const step = lines(section(text, "step"));
-  const observation = section(text, "observation");
-  const results = text.includes('<observation kind="results">') ? lines(observation).flatMap(readResult) : [];
-  const answered = text.includes('<observation kind="answer">')
-    ? /^question: ([\s\S]*?)\nanswer: ([\s\S]*)$/.exec(observation)
-    : null;
+  const { kind, text: observation } = latestObservation(text);
+  const results = kind === "results" ? lines(observation).flatMap(readResult) : [];
+  const answered = kind === "answer" ? /^(?:question: ([\s\S]*?)\nanswer: )?([\s\S]*)$/.exec(observation) : null;
+  // Where the decision that asked stands right above, the question is not told again.
+  const asked = answered?.[1] ?? (kind === "answer" ? shown.findLast(({ ask }) => ask)?.ask : undefined) ?? "";
   return {
     text,
-    step: valueOf(step, "name"),
-    next: valueOf(step, "next")
+    step: valueOf(now, "step") || valueOf(step, "name"),
+    next: (valueOf(now, "next") || valueOf(step, "next"))
       .split(" | ")
       .filter((move) => move !== "" && !move.startsWith("(")),
-    state: readState(lines(section(text, "state"))),
-    recent: lines(section(text, "recent")),
+    state: { ...readState(lines(section(text, "state"))), ...readState(now) },
+    recent: [...lines(section(text, "recent")), ...shown.map(told)].slice(-3),
     said: results.length > 0 ? "" : unescape(answered?.[2] ?? observation),
-    question: unescape(answered?.[1] ?? ""),
+    question: unescape(asked),
     results,
   };
+}
+
+interface ShownDecision {
+  readonly ask?: string;
+  readonly reply?: string;
+  readonly next?: string;
+  readonly calls?: readonly { readonly tool: string }[];
+}
+
+/** The earlier decisions that a prompt shows as they were; what stands behind its end are refused answers. */
+function shownDecisions(messages: readonly BaseMessage[]): readonly ShownDecision[] {
+  const end = messages.findIndex((message) => message.text.includes("<now>"));
+  return messages.slice(0, Math.max(end, 0)).flatMap((message) => {
+    if (message.type !== "ai") return [];
+    try {
+      return [JSON.parse(unescape(message.text)) as ShownDecision];
+    } catch {
+      return [];
+    }
+  });
+}
+
+/** A decision in a line, as the runtime tells it of older ones. */
+function told({ ask, reply, next, calls = [] }: ShownDecision): string {
+  const parts = [
+    ask ? `asked: ${ask}` : "",
+    calls.length > 0 ? `called ${calls.map(({ tool }) => tool).join(", ")}` : "",
+    reply ? `said: ${reply}` : "",
+    next && !ask ? `went to ${next}` : "",
+  ];
+  return parts.filter(Boolean).join("; ");
+}
+
+function latestObservation(text: string): { readonly kind: string; readonly text: string } {
+  const found = [...text.matchAll(/<observation kind="(\w+)">\n([\s\S]*?)\n<\/observation>/g)].at(-1);
+  return { kind: found?.[1] ?? "", text: found?.[2] ?? "" };
 }
 
 function readResult(line: string): readonly CallOutcome[] {
@@ -106,5 +147,5 @@ function readState(all: readonly string[]): Record<string, unknown> {
 
 /** Undoes what a view does to look-alikes of its own tags, and nothing else. */
 function unescape(text: string): string {
-  return text.replace(/&lt;(?=\s*\/?\s*(?:step|state|recent|observation|refused|status)\b)/gi, "<");
+  return text.replace(/&lt;(?=\s*\/?\s*(?:step|state|recent|observation|facts|refused|status|now|summary)\b)/gi, "<");
 }

@@ -48,6 +48,20 @@ export { field } from "./state/fields.ts";
 export type { Field, Fields, Frozen, Patch, PatchOf, State, StateOf } from "./state/fields.ts";
 export type { CrossFieldCheck, Refusal } from "./state/patch.ts";
 
+// Skills
+export { adviseOnSkills } from "./skills/advise.ts";
+export { chooseSkills } from "./skills/choose.ts";
+export type { ChooseOptions } from "./skills/choose.ts";
+export type { Execute, NewMemory as SkillMemory, SkillContext, SkillResult } from "./skills/execute.ts";
+export { loadSkills } from "./skills/load.ts";
+export type { LoadedSkills } from "./skills/load.ts";
+export type { Skill, SkillImplementation, SkillParameter, SkillProblem } from "./skills/skill.ts";
+export { bodyOf, catalogue, resourceOf, resourcesOf } from "./skills/stages.ts";
+export { skillTools } from "./skills/tools.ts";
+export type { SkillToolDeclaration, SkillToolsOptions } from "./skills/tools.ts";
+export { watchSkills } from "./skills/watch.ts";
+export type { SkillsChange, SkillsWatch, WatchOptions } from "./skills/watch.ts";
+
 // Run
 export { answer, compile } from "./compile/compile.ts";
 export type { CompileOptions, Verdict } from "./compile/compile.ts";

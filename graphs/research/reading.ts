@@ -48,7 +48,7 @@ export function newsIn({ text }: Prompt): Readonly<Record<string, string>> {
 }
 
 function stateOf(text: string): string {
-  return /<state>\n([\s\S]*?)\n<\/state>/.exec(text)?.[1] ?? "";
+  return /<state[^>]*>\n([\s\S]*?)\n<\/state>/.exec(text)?.[1] ?? "";
 }
 
 function fieldIn(text: string, name: string): string {
@@ -57,7 +57,7 @@ function fieldIn(text: string, name: string): string {
 
 /** Whether results of calls are what came back last. */
 export function isAfterCalls({ text }: Prompt): boolean {
-  return text.includes('<observation kind="results">');
+  return /.*<observation kind="(\w+)">/s.exec(text)?.[1] === "results";
 }
 
 /** The companies of a sector, as a result of `list_sector` names them. */

@@ -17,6 +17,8 @@ export type OutputMode = "native" | "tool" | "json";
 
 /** Whose prompt cache a model has, by its class and name; `unknown` where neither tells. */
 export function providerOf(model: BaseChatModel): ProviderName {
+  const { promptCache } = model as { readonly promptCache?: ProviderName };
+  if (promptCache !== undefined && Object.hasOwn(CACHE_RULES, promptCache)) return promptCache;
   const name = nameOf(model);
   switch (model._llmType()) {
     case "anthropic":

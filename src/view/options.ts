@@ -31,7 +31,7 @@ export interface ViewOptions {
 export const WINDOW_TURNS = 6;
 const DEFAULT_MAX_TOKENS = 8000;
 const DEFAULT_MAX_RESULT_TOKENS = 1000;
-const DEFAULT_VIEW: ViewOptions = { policy: "state", rawMessages: 0 };
+const DEFAULT_VIEW: ViewOptions = { policy: "adaptive", rawMessages: 0 };
 
 /** Options with every default filled in. */
 export interface ResolvedOptions {

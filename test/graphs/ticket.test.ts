@@ -507,7 +507,8 @@ describe("a ticket's status follows from what the model decides", () => {
       { patch: { result: "closed" }, next: "done" },
     ];
     const model = scriptedModel([...script, ...ending]);
-    const done = await runWorkflow(ticket, { model, answers: ["the network"] });
+    const view = { policy: "state" } as const;
+    const done = await runWorkflow(ticket, { model, answers: ["the network"], view });
     expect(done.task).toMatchObject({ status: "completed", step: "done", state: { result: "closed" } });
     expect(done.waiting).toBeUndefined();
     expect(model.prompts.at(-1)).toContain("status: running");

@@ -9,7 +9,7 @@ export interface SkillContext {
 }
 
 /** Something worth knowing later, condensed. */
-export interface NewMemory {
+interface NewMemory {
   readonly type: "fact" | "task_result" | "snapshot";
   readonly text: string;
   /** 0 to 5; passing facts have 1. */

@@ -1,5 +1,5 @@
 /** The longest line that is looked at whole. */
-export const MAX_LINE_BYTES = 64 * 1024;
+const MAX_LINE_BYTES = 64 * 1024;
 
 /** One line of a log. */
 export interface LogLine {

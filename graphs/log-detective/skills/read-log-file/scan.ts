@@ -20,13 +20,13 @@ export interface LogFilter {
 }
 
 /** A line as it is shown. */
-export interface ShownLine {
+interface ShownLine {
   readonly line: string;
   readonly text: string;
 }
 
 /** How often something occurs among the lines that match. */
-export interface Counted {
+interface Counted {
   readonly value: string;
   readonly count: number;
   readonly first: string;

@@ -1,30 +1,18 @@
-/** What a skill's module gets beside its parameters; a tool's context has all of it. */
-export interface SkillContext {
-  /** Fires at the time limit and when the run is cancelled. */
-  readonly signal: AbortSignal;
-  /** What the caller of `compile` passed as `clients`. */
-  readonly clients: Readonly<Record<string, unknown>>;
-  /** The state when the call was decided. */
-  readonly state: Readonly<Record<string, unknown>>;
-}
+import type { SkillContext as FullContext, SkillMemory } from "statecard";
+import type { z } from "zod";
 
-/** Something worth knowing later, condensed. */
-interface NewMemory {
-  readonly type: "fact" | "task_result" | "snapshot";
-  readonly text: string;
-  /** 0 to 5; passing facts have 1. */
-  readonly priority: number;
-}
+/** What the skills of this example use of their context. */
+export type SkillContext = Pick<FullContext, "signal" | "clients" | "state">;
 
 /** Why a skill could not do what it was asked for, and what to try instead. */
-export interface SkillFailure {
+interface SkillFailure {
   readonly type: string;
   readonly error: string;
   readonly advice: string;
 }
 
 interface Common {
-  readonly newMemories?: readonly NewMemory[];
+  readonly newMemories?: readonly SkillMemory[];
   readonly metadata?: Readonly<Record<string, number | string>>;
 }
 
@@ -36,4 +24,15 @@ export type SkillResult<Output> =
 /** A failure as a skill's result. */
 export function failure(type: string, error: string, advice: string): SkillResult<never> {
   return { status: "failure", output: { type, error, advice } };
+}
+
+/** Checks what a SKILL.md cannot say of its parameters; what does not fit is a failure that the model can mend. */
+export function readParameters<T>(
+  schema: z.ZodType<T>,
+  given: unknown,
+): { readonly ok: true; readonly parameters: T } | { readonly ok: false; readonly failed: SkillResult<never> } {
+  const parsed = schema.safeParse(given);
+  if (parsed.success) return { ok: true, parameters: parsed.data };
+  const issues = parsed.error.issues.map(({ path, message }) => `${path.join(".")}: ${message}`);
+  return { ok: false, failed: failure("INVALID_PARAMETERS", issues.join("; "), "mend them and call again") };
 }

@@ -59,7 +59,7 @@ export const logDetective = defineWorkflow({
     looking: {
       requires: ["file", "subtasks"],
       react: { into: "search", maxRounds: MAX_ROUNDS },
-      tools: ["read-log-file", "query-issue-kb", "write-analysis-snapshot"],
+      tools: ["read-log-file", "query-issue-kb", "write-analysis-snapshot", "readSkill"],
       writes: ["file", "subtasks"],
       to: ["checking"],
       instructions:
@@ -67,7 +67,7 @@ export const logDetective = defineWorkflow({
     },
     checking: { to: ["looking", "reporting"], run: check },
     reporting: {
-      tools: ["generate-report", "write-analysis-snapshot"],
+      tools: ["generate-report", "write-analysis-snapshot", "readSkill"],
       writes: ["report"],
       to: ["done"],
       guards: [evidenceGuard],

@@ -198,7 +198,10 @@ describe("filters", () => {
   });
 
   test("that are none are refused", async () => {
-    await expect(read("count.log", { from: "yesterday" })).rejects.toThrow("write it as 2026-03-01T10:00");
+    expect(await read("count.log", { from: "yesterday" })).toMatchObject({
+      status: "failure",
+      output: { type: "INVALID_PARAMETERS", error: "from: write it as 2026-03-01T10:00" },
+    });
     expect(await read("count.log", { from: "2026-13-01" })).toMatchObject({
       status: "failure",
       output: { type: "NO_TIME" },

@@ -159,8 +159,8 @@ describe("the report", () => {
     expect(report({ conclusion: "it is so", sufficient: true }, context())).toMatchObject({
       output: { type: "NO_EVIDENCE" },
     });
-    expect(() => report({ conclusion: "x", sufficient: true, evidence: ["just so"] }, context())).toThrow(
-      "write it as L40",
-    );
+    expect(report({ conclusion: "x", sufficient: true, evidence: ["just so"] }, context())).toMatchObject({
+      output: { type: "INVALID_PARAMETERS", error: "evidence.0: write it as L40: quote => meaning" },
+    });
   });
 });

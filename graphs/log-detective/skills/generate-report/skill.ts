@@ -1,23 +1,19 @@
 import { z } from "zod";
 import { unquoted } from "../../evidence.ts";
-import { failure, type SkillContext, type SkillResult } from "../../protocol.ts";
+import { failure, readParameters, type SkillContext, type SkillResult } from "../../protocol.ts";
 
 const cited = z.string().regex(/^(?:L|R|KB-)\d+$/, "cite a line (L123), a reading (R2) or an issue (KB-01)");
 const sentence = z.string().min(1).max(400);
 const EVIDENCE = /^((?:L|R|KB-)\d+): (.+?)(?: => (.+))?$/;
 
-/** What `generate-report` takes. */
-export const parameters = z.object({
-  conclusion: sentence.describe("One sentence, first of all"),
-  cites: z.array(cited).max(8).default([]).describe("What the conclusion rests on"),
-  sufficient: z.boolean().describe("False where the log does not answer the question"),
-  evidence: z
-    .array(z.string().max(500).regex(EVIDENCE, "write it as L40: quote => meaning"))
-    .max(8)
-    .default([])
-    .describe("Each as: L40: quote => meaning"),
+/** What it takes. */
+const schema = z.object({
+  conclusion: sentence,
+  cites: z.array(cited).max(8).default([]),
+  sufficient: z.boolean(),
+  evidence: z.array(z.string().max(500).regex(EVIDENCE, "write it as L40: quote => meaning")).max(8).default([]),
   recommendations: z.array(sentence).max(4).default([]),
-  open: z.array(sentence).max(6).default([]).describe("What is not known"),
+  open: z.array(sentence).max(6).default([]),
 });
 
 const INSUFFICIENT = "The information is not sufficient";
@@ -29,7 +25,9 @@ export interface ReportOutput {
 
 /** Writes the report: the conclusion first, then the evidence with its lines, then what to do and what is open. */
 export function execute(given: unknown, _context: SkillContext): SkillResult<ReportOutput> {
-  const { conclusion, cites, sufficient, evidence, recommendations, open } = parameters.parse(given);
+  const read = readParameters(schema, given);
+  if (!read.ok) return read.failed;
+  const { conclusion, cites, sufficient, evidence, recommendations, open } = read.parameters;
   if (sufficient && evidence.length === 0) {
     return failure("NO_EVIDENCE", "a conclusion needs evidence", "cite lines, or say that the log does not answer it");
   }

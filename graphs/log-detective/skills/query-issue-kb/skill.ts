@@ -1,9 +1,9 @@
 import { z } from "zod";
-import { failure, type SkillContext, type SkillResult } from "../../protocol.ts";
+import { failure, readParameters, type SkillContext, type SkillResult } from "../../protocol.ts";
 import { find, readKnowledge, type Entry, type Knowledge } from "./knowledge.ts";
 
-/** What `query-issue-kb` takes. */
-export const parameters = z.object({
+/** What it takes. */
+const schema = z.object({
   query: z.string().min(2).max(500),
   limit: z.number().int().min(1).max(8).default(4),
 });
@@ -20,7 +20,9 @@ export interface Issues {
 
 /** Finds known issues that a question or the text of log lines is about. */
 export function execute(given: unknown, { clients }: SkillContext): SkillResult<Issues> {
-  const { query, limit } = parameters.parse(given);
+  const read = readParameters(schema, given);
+  if (!read.ok) return read.failed;
+  const { query, limit } = read.parameters;
   const { knowledgeBase = new URL("./issues.json", import.meta.url) } = clients;
   let knowledge: Knowledge;
   try {

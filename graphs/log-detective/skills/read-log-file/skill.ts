@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { locate, logFolders } from "../../folders.ts";
-import { failure, type SkillContext, type SkillResult } from "../../protocol.ts";
+import { failure, readParameters, type SkillContext, type SkillResult } from "../../protocol.ts";
 import { LogError } from "./open-log.ts";
 import { scanLog, type LogScan } from "./scan.ts";
 import { momentOf, readStamp } from "./stamps.ts";
@@ -11,8 +11,8 @@ const moment = z
   .string()
   .regex(/^\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?(?:Z|[+-]\d\d:\d\d)?)?$/, "write it as 2026-03-01T10:00");
 
-/** What `read-log-file` takes. */
-export const parameters = z.object({
+/** What it takes. */
+const schema = z.object({
   file: z.string().min(1).max(1000),
   keywords: z.array(z.string().min(1).max(100)).max(10).default([]),
   level: z.enum(LEVELS).optional(),
@@ -31,7 +31,9 @@ export interface Reading extends LogScan {
 
 /** Reads a log and gives the lines that match, their numbers, counts and levels. */
 export async function execute(given: unknown, context: SkillContext): Promise<SkillResult<Reading>> {
-  const asked = parameters.parse(given);
+  const read = readParameters(schema, given);
+  if (!read.ok) return read.failed;
+  const asked = read.parameters;
   try {
     const path = placeOf(asked.file, context);
     const filter = {
@@ -91,7 +93,7 @@ function readMoment(text: string | undefined): number | null {
 }
 
 /** The filter in words, the same for the same filter. */
-function filterOf({ keywords, level, from, to, count_by: countBy }: z.output<typeof parameters>): string {
+function filterOf({ keywords, level, from, to, count_by: countBy }: z.output<typeof schema>): string {
   const parts = [
     keywords.length > 0 ? `with ${keywords.map((keyword) => `'${keyword}'`).join(" or ")}` : "",
     level === undefined ? "" : `of level ${level} or worse`,

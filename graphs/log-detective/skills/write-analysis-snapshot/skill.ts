@@ -1,8 +1,8 @@
 import { z } from "zod";
-import { failure, type SkillContext, type SkillResult } from "../../protocol.ts";
+import { failure, readParameters, type SkillContext, type SkillResult } from "../../protocol.ts";
 
-/** What `write-analysis-snapshot` takes. */
-export const parameters = z.object({
+/** What it takes. */
+const schema = z.object({
   action: z.enum(["write", "read"]),
   step: z.number().int().min(1).max(99).optional(),
   title: z.string().min(1).max(120).optional(),
@@ -27,7 +27,9 @@ export interface SnapshotOutput {
 
 /** Keeps what is known so far under the number of a step, or reads it back. The task's state holds it. */
 export function execute(given: unknown, { state }: SkillContext): SkillResult<SnapshotOutput> {
-  const { action, step, title, facts, open } = parameters.parse(given);
+  const read = readParameters(schema, given);
+  if (!read.ok) return read.failed;
+  const { action, step, title, facts, open } = read.parameters;
   const known = z.array(snapshotSchema).safeParse(state.snapshots ?? []).data ?? [];
   if (action === "read") {
     const snapshot = step === undefined ? known.at(-1) : known.findLast((one) => one.step === step);

@@ -41,25 +41,10 @@ const schemas = new WeakMap<object, string>();
 function schemaText(workflow: ContextSet["workflow"], { execution, state }: ModelCall["snapshot"]): string {
   let text = schemas.get(workflow);
   if (text === undefined) {
-    const { schema } = decisionSchema(workflow, execution.step, state);
-    text = JSON.stringify(openArguments(schema, Object.keys(workflow.tools)));
+    text = JSON.stringify(decisionSchema(workflow, execution.step, state, null, "open").schema);
     schemas.set(workflow, text);
   }
   return text;
-}
-
-/** The decision schema with arguments as any object: they are checked when the decision is read. */
-function openArguments(schema: Readonly<Record<string, unknown>>, tools: readonly string[]): object {
-  const { $defs: _definitions, ...rest } = schema;
-  const tool = { type: "string", enum: tools };
-  const properties = {
-    ...(rest.properties as object),
-    calls: {
-      type: ["array", "null"],
-      items: { type: "object", properties: { tool, args: { type: "object" } }, required: ["tool", "args"] },
-    },
-  };
-  return { ...rest, properties };
 }
 
 function agentPrompt(set: ContextSet, call: ModelCall): Prompt {

@@ -64,8 +64,8 @@ export async function loadGraph(name: string, store: TaskStore): Promise<Workflo
     throw new WorkflowError("UNKNOWN_GRAPH", what, { details: { graph, known } });
   }
   const graph = await importGraph(source, name);
-  const { workflow, model, planner, outputMode, modelTimeoutMs, view, clients, clock } = graph.runtime;
-  return compileAny(workflow, { store, model, planner, outputMode, modelTimeoutMs, view, clients, clock });
+  const { workflow, store: _own, children: _children, endedChildren: _ended, ...options } = graph.runtime;
+  return compileAny(workflow, { ...options, store });
 }
 
 async function importGraph(source: GraphSource, name: string): Promise<WorkflowGraph> {

@@ -2,6 +2,7 @@ import type { BaseChatModel } from "@langchain/core/language_models/chat_models"
 import { Command, END, INTERRUPT, MemorySaver, START, StateGraph } from "@langchain/langgraph";
 import type { BaseCheckpointSaver } from "@langchain/langgraph-checkpoint";
 import type { OutputMode } from "../decision/providers.ts";
+import type { ToolArguments } from "../decision/schema.ts";
 import { WorkflowError } from "../errors.ts";
 import { systemClock, type Clock } from "../internal/clock.ts";
 import { declareSecrets } from "../internal/redact.ts";
@@ -34,12 +35,18 @@ export interface CompileOptions {
   readonly store?: TaskStore;
   /** Any LangGraph checkpointer in place of a store: checks hold within this process only. */
   readonly checkpointer?: BaseCheckpointSaver;
-  /** What the model sees of the past; the explicit state alone unless set. */
+  /** What the model sees of the past; what its cache makes cheapest unless set. */
   readonly view?: Partial<ViewOptions>;
   /** Whose memories each prompt shows in short; prompts show none unless set. */
   readonly memories?: Memories;
   /** How models answer; unless set, the best way that each is known to have. */
   readonly outputMode?: OutputMode;
+  /**
+   * How much the schema of an answer says of tools' arguments: `full`, so that a strict output mode enforces them,
+   * or `open`, which is many tokens less, since prompts have the tools' signatures and code checks the arguments.
+   * `full` unless set, `open` where the answer is plain JSON.
+   */
+  readonly toolArguments?: ToolArguments;
   /** The longest that one model answer may take, in milliseconds; 120,000 unless set. */
   readonly modelTimeoutMs?: number;
   /** Handed to code steps as `context.clients`. */
@@ -135,6 +142,7 @@ function runtimeOf(workflow: AnyWorkflow, options: CompileOptions): Runtime {
     model: options.model,
     planner: options.planner,
     outputMode: options.outputMode,
+    toolArguments: options.toolArguments,
     modelTimeoutMs: options.modelTimeoutMs ?? DEFAULT_MODEL_TIMEOUT_MS,
     clients: options.clients ?? {},
     children: childRunners(workflow, shared),

@@ -1,6 +1,7 @@
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import type { LangGraphRunnableConfig } from "@langchain/langgraph";
 import type { OutputMode } from "../decision/providers.ts";
+import type { ToolArguments } from "../decision/schema.ts";
 import { WorkflowError } from "../errors.ts";
 import type { Clock } from "../internal/clock.ts";
 import type { ViewOptions } from "../view/options.ts";
@@ -19,6 +20,7 @@ export interface Runtime {
   /** Makes the plans of steps that have no planner of their own. */
   readonly planner: BaseChatModel | undefined;
   readonly outputMode: OutputMode | undefined;
+  readonly toolArguments: ToolArguments | undefined;
   readonly modelTimeoutMs: number;
   readonly view: ViewOptions;
   /** Whose memory block each prompt shows; none unless set. */

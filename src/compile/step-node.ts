@@ -195,7 +195,7 @@ async function askTheModel(
   }
   const view = await viewOf(runtime, snapshot, observation, assignmentOf(phase), memory);
   const streaming = config.configurable?.[STREAM_REPLIES] === true;
-  const { outputMode, modelTimeoutMs, clock, workflow, store } = runtime;
+  const { outputMode, toolArguments, modelTimeoutMs, clock, workflow, store } = runtime;
   return decide({
     workflow,
     snapshot,
@@ -207,6 +207,7 @@ async function askTheModel(
     timeoutMs: modelTimeoutMs,
     spent: spentBefore(config, execution),
     ...(outputMode ? { mode: outputMode } : {}),
+    ...(toolArguments ? { toolArguments } : {}),
     ...(streaming ? { onReply: (delta: string) => config.writer?.({ type: "reply", delta }) } : {}),
     onDoubt: (doubt) =>
       store.append(lease.taskId, execution.revision, "doubted", { step: execution.step, reason: redact(doubt) }),

@@ -17,7 +17,7 @@ import { askModel, type ChatAnswer } from "./chat.ts";
 import { askGuards } from "./guards.ts";
 import { outputMode, redactFor, toMessage, type OutputMode } from "./providers.ts";
 import { parseDecision } from "./parse.ts";
-import { decisionSchema } from "./schema.ts";
+import { decisionSchema, type ToolArguments } from "./schema.ts";
 
 /** How often a refused answer goes back to the model with the reason. */
 export const MAX_CORRECTIONS = 2;
@@ -31,6 +31,8 @@ export interface DecideRequest {
   readonly model: BaseChatModel;
   readonly view: View;
   readonly mode?: OutputMode;
+  /** How much the answer's schema says of tools' arguments; by the output mode unless set. */
+  readonly toolArguments?: ToolArguments;
   readonly timeoutMs: number;
   /** What was paid for this decision before; counted into its cost. */
   readonly spent?: Usage;
@@ -56,8 +58,11 @@ export type Decided =
  */
 export async function decide(request: DecideRequest): Promise<Decided> {
   const { workflow, snapshot, model } = request;
-  const { schema, strict } = decisionSchema(workflow, snapshot.execution.step, snapshot.state, request.phase?.kind);
   const mode = request.mode ?? outputMode(model);
+  // As plain text the schema enforces nothing, so what the signatures in the prompt say need not be said again.
+  const toolArguments = request.toolArguments ?? (mode === "json" ? "open" : "full");
+  const { step } = snapshot.execution;
+  const { schema, strict } = decisionSchema(workflow, step, snapshot.state, request.phase?.kind, toolArguments);
   const messages = request.view.messages.map((message) => toMessage(message, model));
   if (mode === "json") messages.push(new HumanMessage(`JSON schema of the answer: ${JSON.stringify(schema)}`));
   let usage = request.spent ?? NO_USAGE;

@@ -23,6 +23,12 @@ export function offeredMoves(workflow: AnyWorkflow, step: string, state: State):
 }
 
 /**
+ * How much a decision's schema says of tools' arguments. `full`: their schemas, which a strict output mode can
+ * enforce. `open`: any object, which is many tokens less.
+ */
+export type ToolArguments = "full" | "open";
+
+/**
  * The JSON schema of a decision in one step. `next` is an enumeration of the offered steps, `patch`
  * has only the fields that the step may write. Every property is required and nullable, since
  * strict output modes allow nothing else; null means unchanged.
@@ -34,6 +40,7 @@ export function decisionSchema(
   step: string,
   state: State,
   phase: PhaseKind | null = null,
+  toolArguments: ToolArguments = "full",
 ): { schema: JsonSchema; strict: boolean } {
   const declared = workflow.steps[step];
   const isPlan = phase === "plan";
@@ -55,20 +62,9 @@ export function decisionSchema(
       ...(field.rules.description ? { description: field.rules.description } : {}),
     });
   }
-  const calls: JsonSchema[] = [];
-  for (const name of mayCall ? (declared?.tools ?? []) : []) {
-    const tool = workflow.tools[name];
-    if (!tool) continue;
-    const derived = fieldSchema(tool.parameters);
-    strict &&= derived.strict;
-    const given = isPlan ? withReferences(derived.schema) : derived.schema;
-    const args = embed(`tool.${name}`, given, definitions);
-    const planned: Record<string, JsonSchema> = isPlan ? { id: { type: "string" }, expect: EXPECTATIONS } : {};
-    calls.push({
-      ...closedObject({ tool: { type: "string", const: name }, args, ...planned }),
-      description: tool.description,
-    });
-  }
+  const tools = mayCall ? (declared?.tools ?? []) : [];
+  const calls = toolArguments === "open" ? openCall(tools, isPlan) : fullCalls(workflow, tools, isPlan, definitions);
+  strict &&= calls.strict;
   const text = (description: string): JsonSchema => ({ type: ["string", "null"], description });
   const properties: Record<string, JsonSchema> = {
     reasoning: text("thinking that you need; it is not kept"),
@@ -76,12 +72,50 @@ export function decisionSchema(
     ...(writes.length > 0 ? { patch: nullable(closedObject(patch)) } : {}),
     ...(clearable.length > 0 ? { clear: nullable({ type: "array", items: { type: "string", enum: clearable } }) } : {}),
     ...(offered.length > 0 ? { next: { type: ["string", "null"], enum: [...offered, null] } } : {}),
-    ...(calls.length > 0 ? { calls: nullable({ type: "array", items: { anyOf: calls } }) } : {}),
+    ...(tools.length > 0 ? { calls: nullable({ type: "array", items: calls.items }) } : {}),
     ask: text("a question to the user"),
     ...(isPlan ? {} : { reply: text("a text to the user") }),
   };
   const defined = Object.keys(definitions).length > 0 ? { $defs: definitions } : {};
   return { schema: { ...closedObject(properties), ...defined }, strict };
+}
+
+interface CallItems {
+  readonly items: JsonSchema;
+  readonly strict: boolean;
+}
+
+/** A call of one of the tools, each with the schema of its arguments. */
+function fullCalls(
+  workflow: AnyWorkflow,
+  tools: readonly string[],
+  isPlan: boolean,
+  definitions: Record<string, JsonSchema>,
+): CallItems {
+  const anyOf: JsonSchema[] = [];
+  let strict = true;
+  for (const name of tools) {
+    const tool = workflow.tools[name];
+    if (!tool) continue;
+    const derived = fieldSchema(tool.parameters);
+    strict &&= derived.strict;
+    const given = isPlan ? withReferences(derived.schema) : derived.schema;
+    const args = embed(`tool.${name}`, given, definitions);
+    const call = closedObject({ tool: { type: "string", const: name }, args, ...planned(isPlan) });
+    anyOf.push({ ...call, description: tool.description });
+  }
+  return { items: { anyOf }, strict };
+}
+
+/** A call of any of the tools; the prompt has their signatures, and arguments are checked when the answer is read. */
+function openCall(tools: readonly string[], isPlan: boolean): CallItems {
+  const tool = { type: "string", enum: tools };
+  const items = closedObject({ tool, args: { type: "object" }, ...planned(isPlan) });
+  return { items, strict: tools.length === 0 };
+}
+
+function planned(isPlan: boolean): Record<string, JsonSchema> {
+  return isPlan ? { id: { type: "string" }, expect: EXPECTATIONS } : {};
 }
 
 const REFERENCE = closedObject({ $ref: { type: "string", description: "c1 or c1.path: an earlier call's result" } });

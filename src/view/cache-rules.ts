@@ -1,5 +1,5 @@
 /** How a provider finds the part of a prompt that it has seen before. */
-export type CacheMatch =
+type CacheMatch =
   /** It caches nothing. */
   | "none"
   /** The longest beginning that is the same as that of an earlier prompt. */

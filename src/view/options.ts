@@ -8,7 +8,7 @@ export type Policy = "adaptive" | "state" | "history" | "window" | "summary" | "
 export const POLICIES: readonly Policy[] = ["adaptive", "state", "history", "window", "summary", "structured"];
 
 /** Makes a summary of the turns that a prompt leaves out. */
-export type Summarise = (turns: readonly Turn[]) => string | Promise<string>;
+type Summarise = (turns: readonly Turn[]) => string | Promise<string>;
 
 export interface ViewOptions {
   readonly policy: Policy;

@@ -316,6 +316,19 @@ describe("the phases of a plan", () => {
     expect(parts(null)).toEqual(all);
   });
 
+  test("open arguments name the tools only, and no strict mode is asked to enforce them", () => {
+    const open = (phase: Parameters<typeof of>[0]) =>
+      decisionSchema(planning, "work", { plan: null, note: null }, phase, "open");
+    const { schema, strict } = open("act");
+    expect(strict).toBe(false);
+    const [list] = (properties(schema).calls?.anyOf ?? []) as { items: JsonSchema }[];
+    expect(list?.items).toMatchObject({ properties: { tool: { enum: ["find", "sort"] }, args: { type: "object" } } });
+    expect(JSON.stringify(schema)).not.toContain("whose");
+    const [planned] = (properties(open("plan").schema).calls?.anyOf ?? []) as { items: { required: string[] } }[];
+    expect(planned?.items.required).toEqual(["tool", "args", "id", "expect"]);
+    expect(open("close").strict).toBe(true);
+  });
+
   const callsOf = (phase: Parameters<typeof of>[0]) => {
     const [list] = (properties(of(phase).schema).calls?.anyOf ?? []) as { items: { anyOf: JsonSchema[] } }[];
     return list?.items.anyOf ?? [];

@@ -1,7 +1,8 @@
 /** The most words of a text that it can be found by. */
 const MAX_WORDS = 250;
 const MAX_QUERY_WORDS = 12;
-const MAX_GRAMS = 24;
+/** The most entries of the index that a query looks up. */
+export const MAX_GRAMS = 24;
 const MAX_WORD_LENGTH = 40;
 
 const WORD = /[\p{L}\p{N}\p{M}]+/gu;
@@ -44,11 +45,11 @@ export function queryWords(text: string): readonly QueryWord[] {
   let grams = 0;
   return (strong.length > 0 ? strong : all)
     .slice(0, MAX_QUERY_WORDS)
-    .filter((word) => (grams += word.grams.length) <= MAX_GRAMS || grams === word.grams.length);
+    .filter((word) => (grams += word.grams.length) <= MAX_GRAMS);
 }
 
 function unspacedWord(segment: string) {
-  const grams = pairs(segment);
+  const grams = pairs(segment).slice(0, MAX_GRAMS);
   // Single characters are mostly particles.
   return grams.length > 0 ? { grams, isWeak: false } : { grams: [segment], isWeak: true };
 }

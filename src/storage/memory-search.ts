@@ -1,4 +1,4 @@
-import { matchOf, type QueryWord } from "../memory/words.ts";
+import { matchOf, MAX_GRAMS, type QueryWord } from "../memory/words.ts";
 import { ALIVE, chunks, COLUMNS, type MemoryRow } from "./memory-rows.ts";
 import { pathEnd } from "./memory-path.ts";
 import type { Sql } from "./sql.ts";
@@ -15,10 +15,12 @@ export interface ScoredRow {
   readonly score: number;
 }
 
-/** Of a word that more items hold than this, only the first count: the highest priorities, then the newest. */
-const POSTINGS = 1000;
+/** What more items hold than this is common: it tells as little as the words that every text has. */
+const COMMON = 1000;
+/** Where a query has nothing but common words: how many entries of the index are read for all of them. */
+const BUDGET = 2000;
 /** How many of the likeliest items are read whole. */
-const CANDIDATES = 200;
+const CANDIDATES = 100;
 const PAGE = 500;
 
 type Posting = Pick<MemoryRow, "namespace" | "key" | "priority" | "updated_at">;
@@ -29,8 +31,9 @@ export function within({ path, isExact }: Place): readonly [condition: string, .
 }
 
 /**
- * The items that hold words of a query, in the order of a recall. Words are looked up one by one, and only the
- * likeliest items are read, so that it costs the same among a hundred memories and a hundred thousand.
+ * The items that hold words of a query, in the order of a recall. Common words are left out unless the query has no
+ * others; then only the items of the highest priority, and the newest, that hold them are found. So it costs about the
+ * same among a thousand items and a hundred thousand.
  */
 export async function searchWords(
   sql: Sql,
@@ -38,10 +41,38 @@ export async function searchWords(
   query: readonly QueryWord[],
   now: number,
 ): Promise<readonly ScoredRow[]> {
-  const likely = await candidates(sql, place, [...new Set(query.flatMap(({ grams }) => grams))]);
-  const rows = await readRows(sql, likely, now);
-  const scored = rows.map((row) => ({ row, score: matchOf(query, new Set(row.words.split(" "))) }));
-  return scored.toSorted(inOrder);
+  const grams = [...new Set(query.flatMap((word) => word.grams))];
+  const common = await commonOnes(sql, place, grams);
+  const telling = query.filter((word) => word.grams.some((gram) => !common.has(gram)));
+  const sought = telling.length > 0 ? telling : query;
+  const read = telling.length > 0 ? grams.filter((gram) => !common.has(gram)) : grams;
+  const limit = telling.length > 0 ? COMMON : Math.ceil(BUDGET / Math.max(1, read.length));
+  const rows = await readRows(sql, await likeliest(sql, place, sought, { grams: read, limit }), now);
+  return rows.map((row) => ({ row, score: matchOf(sought, new Set(row.words.split(" "))) })).toSorted(inOrder);
+}
+
+/** Which entries of the index so many items hold that they tell little. */
+async function commonOnes(sql: Sql, place: Place, grams: readonly string[]): Promise<ReadonlySet<string>> {
+  const [condition, ...values] = within(place);
+  const counts = await sql.all<{ gram: number; number: number }>(
+    forEachGram(
+      (gram) =>
+        `select ${gram} as gram, count(*) as number from
+           (select 1 from statecard_memory_words where ${condition} and word = ? limit ${COMMON + 1}) as held`,
+    ),
+    ...padded(grams).flatMap((gram) => [...values, gram]),
+  );
+  return new Set(counts.flatMap(({ gram, number }) => (number > COMMON ? (grams[gram] ?? []) : [])));
+}
+
+/** One statement that looks up as many entries as a query has at most, since round trips are what takes long. */
+function forEachGram(select: (index: number) => string): string {
+  return Array.from({ length: MAX_GRAMS }, (_, index) => select(index)).join(" union all ");
+}
+
+/** No item holds the empty word. */
+function padded(grams: readonly string[]): readonly string[] {
+  return Array.from({ length: MAX_GRAMS }, (_, index) => grams[index] ?? "");
 }
 
 /** The best match first, then the highest priority, then the newest. Pure. */
@@ -82,31 +113,35 @@ export async function readRows(
   return found;
 }
 
-/** The items that hold the most, and the rarest, of the words. */
-async function candidates(sql: Sql, place: Place, grams: readonly string[]): Promise<readonly Posting[]> {
+/** The items that hold the most of a query, as far as the index tells. */
+async function likeliest(
+  sql: Sql,
+  place: Place,
+  query: readonly QueryWord[],
+  { grams, limit }: { readonly grams: readonly string[]; readonly limit: number },
+): Promise<readonly Posting[]> {
   const [condition, ...values] = within(place);
-  const lists = await Promise.all(
-    grams.map((gram) =>
-      sql.all<Posting>(
-        `select namespace, key, priority, updated_at from statecard_memory_words where ${condition} and word = ?
-         order by priority desc, updated_at desc, key desc limit ${POSTINGS}`,
-        ...values,
-        gram,
-      ),
+  const postings = await sql.all<Posting & { readonly gram: number }>(
+    forEachGram(
+      (gram) =>
+        `select * from (select ${gram} as gram, namespace, key, priority, updated_at from statecard_memory_words
+         where ${condition} and word = ? order by priority desc, updated_at desc, key desc limit ?) as list${gram}`,
     ),
+    ...padded(grams).flatMap((gram) => [...values, gram, limit]),
   );
-  const found = new Map<string, { readonly posting: Posting; weight: number }>();
-  for (const list of lists) {
-    const weight = Math.log(1 + POSTINGS / Math.max(1, list.length));
-    for (const posting of list) {
-      const id = posting.namespace + posting.key;
-      const known = found.get(id);
-      if (known) known.weight += weight;
-      else found.set(id, { posting, weight });
-    }
+  const shares = grams.map((gram) =>
+    query.reduce((sum, word) => sum + (word.grams.includes(gram) ? 1 / word.grams.length : 0), 0),
+  );
+  const found = new Map<string, { readonly posting: Posting; score: number }>();
+  for (const posting of postings) {
+    const id = posting.namespace + posting.key;
+    const share = shares[posting.gram] ?? 0;
+    const known = found.get(id);
+    if (known) known.score += share;
+    else found.set(id, { posting, score: share });
   }
   return [...found.values()]
-    .toSorted((a, b) => b.weight - a.weight || firstOf(a.posting, b.posting))
+    .toSorted((a, b) => b.score - a.score || firstOf(a.posting, b.posting))
     .slice(0, CANDIDATES)
     .map(({ posting }) => posting);
 }

@@ -29,8 +29,7 @@ export interface MemoryStoreOptions {
   readonly index?: IndexConfig;
 }
 
-/** Memories up to here are passing ones. */
-const PASSING_PRIORITY = 1;
+/** How long memories of priority 0 and 1 stay after they were last written. */
 const PASSING_MS = 24 * 60 * 60 * 1000;
 const CLEAN_UP_PAGE = 200;
 
@@ -212,11 +211,11 @@ export class SqlMemoryStore extends BaseStore implements MemoryStore {
   async cleanUp(namespace?: string[]): Promise<number> {
     const now = this.clock.now();
     const here = namespace === undefined ? "" : "namespace = ? and";
-    const where = [...(namespace === undefined ? [] : [pathOf(namespace)]), now, PASSING_PRIORITY, now - PASSING_MS];
+    const where = [...(namespace === undefined ? [] : [pathOf(namespace)]), now, now - PASSING_MS];
     for (let deleted = 0; ;) {
       const rows = await this.sql.all<MemoryRow>(
         `select ${COLUMNS} from statecard_memory where ${here}
-           (expires_at <= ? or (type is not null and priority <= ? and updated_at <= ?)) limit ${CLEAN_UP_PAGE}`,
+           (expires_at <= ? or (type is not null and priority in (0, 1) and updated_at <= ?)) limit ${CLEAN_UP_PAGE}`,
         ...where,
       );
       for (const path of new Set(rows.map((row) => row.namespace))) {

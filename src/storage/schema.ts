@@ -51,6 +51,8 @@ const TABLES: readonly string[] = [
     updated_at bigint not null, expires_at bigint, words text not null, value text not null, primary key (namespace, key))`,
   `create index if not exists statecard_memory_newest on statecard_memory (namespace, updated_at, key)`,
   `create index if not exists statecard_memory_first on statecard_memory (namespace, priority, updated_at, key)`,
+  `create index if not exists statecard_memory_ends on statecard_memory (expires_at)`,
+  `create index if not exists statecard_memory_passing on statecard_memory (priority, updated_at)`,
   // The key's columns are in the order of a recall: of a word that many memories hold, only the first are read.
   `create table if not exists statecard_memory_words (
     namespace text not null, word text not null, priority integer not null, updated_at bigint not null, key text not null,

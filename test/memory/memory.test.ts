@@ -121,6 +121,10 @@ onBothDialects((dialect) => {
       "payment error of the zebra account",
     ]);
     expect(texts(await many.recall({ query: "payment error 1234", limit: 1 }))).toEqual(["payment error number 1234"]);
+    // Common words alone find what matters most.
+    expect((await many.recall({ query: "payment error" })).map(({ match, priority }) => [match, priority])).toEqual(
+      Array.from({ length: 5 }, () => [1, 1]),
+    );
     expect(await memory.recall({ query: "payment" })).toEqual([]);
   });
 

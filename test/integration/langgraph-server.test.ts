@@ -112,7 +112,7 @@ describe.skipIf(!isBuilt)(title, () => {
       expect(questionOf(next)).toBe(START_ROUTER);
       const { values } = await stateOf(threadId);
       expect(values.priority).toBe("P2");
-      expect(values.execution.observation).toEqual({ kind: "answer", question: URGENT, text: "P2" });
+      expect(values.execution.observation).toMatchObject({ kind: "answer", question: URGENT, text: "P2" });
     });
 
     it("takes a new input while a question is open as its answer, to the end", async () => {

@@ -577,6 +577,6 @@ describe("an OpenAI model", () => {
     const done = await start().invoke(answer(paused, "go"), config);
     expect(done.execution).toMatchObject({ status: "completed", decisions: 4, usage: usageOf(4) });
     expect(server.requests).toHaveLength(4);
-    expect(lastMessage(server.requests[2])).toContain("answer: go");
+    expect(lastMessage(server.requests[2])).toContain('<observation kind="answer">\ngo\n');
   });
 });

@@ -6,6 +6,7 @@ const BENCHMARKS: Readonly<Record<string, () => Promise<{ run: () => Promise<Rep
   context: () => import("./context.ts"),
   tools: () => import("./tools.ts"),
   skills: () => import("./skills.ts"),
+  memory: () => import("./memory.ts"),
 };
 
 // Tracing sends every step over the network, which is not what is measured here.

@@ -7,6 +7,7 @@ const BENCHMARKS: Readonly<Record<string, () => Promise<{ run: () => Promise<Rep
   tools: () => import("./tools.ts"),
   skills: () => import("./skills.ts"),
   memory: () => import("./memory.ts"),
+  detective: () => import("./detective.ts"),
 };
 
 // Tracing sends every step over the network, which is not what is measured here.

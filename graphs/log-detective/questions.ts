@@ -22,7 +22,8 @@ const MOMENT = String.raw`(\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?Z?)?)`;
 const BETWEEN = new RegExp(String.raw`\bbetween ${MOMENT} and ${MOMENT}`, "i");
 const SINCE = new RegExp(String.raw`\b(?:since|from|after) ${MOMENT}`, "i");
 const UNTIL = new RegExp(String.raw`\b(?:until|before|to) ${MOMENT}`, "i");
-const QUOTED = /'([^']{2,80})'|"([^"]{2,80})"/g;
+// An apostrophe within a word ends no quote.
+const QUOTED = /(?<!\w)'((?:[^']|'(?=\w)){2,80})'(?!\w)|"([^"]{2,80})"/g;
 const COUNT =
   /\bhow (?:many|often|frequent)|\bcount\b|\bnumber of\b|\bwhich (?:address|source|host|user|account|process|service)|\bfrom where\b|\bwhere (?:do|did|does)\b.*\bfrom\b|\bwho\b|\bby (?:source|address|host|user|hour|process)/i;
 const KEYS: readonly (readonly [RegExp, CountKey])[] = [

@@ -302,6 +302,7 @@ test.each([
     { kind: "count", quoted: ["Failed password"], from: "2026-03-01", to: "2026-03-02T10:00" },
   ],
   ["What is wrong in app.log?", { kind: "look", words: [] }],
+  ["How often does 'Can't find child' occur?", { kind: "count", quoted: ["Can't find child"] }],
 ])("a question is read: %s", (question, read) => {
   expect(readQuestion(question)).toMatchObject(read);
 });

@@ -316,11 +316,6 @@ describe("what cannot be read is refused with a reason and advice", () => {
     expect(await read("pipe.log")).toMatchObject({ output: { type: "NOT_A_FILE" } });
   });
 
-  test.skipIf(process.getuid?.() === 0)("a file without the right to read it", async () => {
-    chmodSync(place("closed.log", "x"), 0);
-    expect(await read("closed.log")).toMatchObject({ output: { type: "UNREADABLE" } });
-  });
-
   test.runIf(process.platform === "linux")("a file whose reading fails", async () => {
     const context = { signal, clients: { logFolders: ["/proc/self"] }, state: {} };
     expect(await execute({ file: "mem" }, context)).toMatchObject({ output: { type: "UNREADABLE" } });

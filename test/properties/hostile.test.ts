@@ -31,7 +31,7 @@ type Graph = ReturnType<typeof compileAny>;
 /** What the models here are shown they never read, so the policy that is rendered fastest will do. */
 const VIEW = { policy: "state" } as const;
 
-const TOTAL = Number(process.env.STATECARD_HOSTILE_DECISIONS ?? 20_000);
+const TOTAL = Number(process.env.STATECARD_HOSTILE_DECISIONS ?? 10_000);
 const SEED = Number(process.env.STATECARD_HOSTILE_SEED ?? Date.now() % 2_147_483_647);
 const DECISIONS_A_WORKFLOW = 400;
 /** One workflow in so many runs on LangGraph's own saver. */

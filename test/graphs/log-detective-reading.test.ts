@@ -1,6 +1,5 @@
 import {
   appendFileSync,
-  chmodSync,
   closeSync,
   mkdirSync,
   openSync,

@@ -112,7 +112,7 @@ describe("kill -9", () => {
     const error = errorOf(busy);
     expect(error).toMatchObject({ code: "TASK_BUSY", message: expect.stringMatching(/process \d+ .*wait until/) });
     expect(error.message).toContain(String(running.process.pid));
-    expect((await statecard(["show", "p-1"], { folder })).code).toBe(0);
+    expect(await statecard(["show", "p-1"], { folder })).toMatchObject({ code: 0, stderr: "" });
     running.process.kill("SIGKILL");
     await running.result;
   });

@@ -10,12 +10,13 @@ import { setAside } from "../tools/artifacts.ts";
 import { reconcileCall, runCall, type CallContext } from "../tools/call.ts";
 import type { Intent } from "../tools/journal.ts";
 import { readyCalls, type Scheduled } from "../tools/schedule.ts";
-import type { Settlement } from "../workflow/advance.ts";
+import type { Settlement } from "../workflow/settle.ts";
 import { checkArguments, dependenciesIn } from "../workflow/calls.ts";
 import { unmetExpectation } from "../workflow/expectations.ts";
 import { callName, resolveReferences, type Dependencies } from "../workflow/references.ts";
 import { isFromOutside } from "../workflow/take-in.ts";
 import type { AnyTool } from "../workflow/tool.ts";
+import { itemsAtOnce } from "./act-map.ts";
 import { pause, type Action } from "./action.ts";
 import { CallApprovals } from "./call-approvals.ts";
 import { cutDown, settlementOf, withArguments, type Turn } from "./call-results.ts";
@@ -92,8 +93,8 @@ class Calls {
     this.turns = pending.calls.map(() => null);
     this.resolved = pending.calls.map((call, position) => (dependencies.references[position]?.length ? null : call));
     this.allowed = pending.calls.map(() => null);
-    const map = pending.origin === "map" ? workflow.steps[action.snapshot.execution.step]?.map : undefined;
-    this.parallel = map ? (map.parallel ?? DEFAULT_MAP_PARALLEL) : workflow.parallelCalls;
+    const { step } = action.snapshot.execution;
+    this.parallel = pending.origin === "map" ? itemsAtOnce(workflow, step) : workflow.parallelCalls;
   }
 
   /** Takes every call as far as it goes without waiting. */
@@ -326,5 +327,3 @@ class Calls {
     };
   }
 }
-
-const DEFAULT_MAP_PARALLEL = 4;

@@ -3,7 +3,7 @@ import { shorten } from "../internal/json.ts";
 import { redactDeep } from "../internal/redact.ts";
 import type { Request, RequestRow } from "../people/requests.ts";
 import type { Observation, Pending } from "../state/execution.ts";
-import type { Settlement } from "../workflow/advance.ts";
+import type { Settlement } from "../workflow/settle.ts";
 import type { Snapshot } from "../workflow/define.ts";
 import type { ChildResult, RuntimeStep } from "../workflow/step.ts";
 import { openMoves } from "../workflow/next-step.ts";

@@ -3,7 +3,7 @@ import { shorten } from "../internal/json.ts";
 import { redactDeep } from "../internal/redact.ts";
 import { addUsage, NO_USAGE, type Observation, type Pending, type Usage } from "../state/execution.ts";
 import type { State } from "../state/fields.ts";
-import type { Settlement } from "../workflow/advance.ts";
+import type { Settlement } from "../workflow/settle.ts";
 import type { AnyWorkflow } from "../workflow/define.ts";
 import type { MapResult } from "../workflow/step.ts";
 import { openMoves } from "../workflow/next-step.ts";
@@ -48,7 +48,7 @@ export async function actWorkflows(
     passed: new Set(),
   }));
   const ended = new Map<number, Ended>();
-  const parallel = runtime.workflow.steps[step]?.map?.parallel ?? DEFAULT_PARALLEL;
+  const parallel = itemsAtOnce(runtime.workflow, step);
   for (;;) {
     const open = children.flatMap((child, index) => (ended.has(index) ? [] : [{ child, index }]));
     const asked = await pooled(open, parallel, async ({ child, index }) => {
@@ -72,6 +72,11 @@ export async function actWorkflows(
 }
 
 const DEFAULT_PARALLEL = 4;
+
+/** How many items of a map step are worked on at once. */
+export function itemsAtOnce(workflow: AnyWorkflow, step: string): number {
+  return workflow.steps[step]?.map?.parallel ?? DEFAULT_PARALLEL;
+}
 
 function workflowsOutcome({ runtime, snapshot }: Action, workflow: string, ended: readonly Ended[]): Settlement {
   const results = ended.map(({ status, state, error }): MapResult => ({ status, value: state, error }));

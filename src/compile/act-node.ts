@@ -4,7 +4,7 @@ import { faultPoint } from "../internal/fault-point.ts";
 import { isExpired } from "../people/expiry.ts";
 import { questionRequest } from "../people/requests.ts";
 import { NO_USAGE, type Execution, type Observation, type Pending } from "../state/execution.ts";
-import { settle, type Settlement } from "../workflow/advance.ts";
+import { settle, type Settlement } from "../workflow/settle.ts";
 import { fail, FREE } from "../workflow/record.ts";
 import type { Snapshot } from "../workflow/define.ts";
 import { actCalls } from "./act-calls.ts";

@@ -2,7 +2,7 @@ import { interrupt, type LangGraphRunnableConfig } from "@langchain/langgraph";
 import { pauseValue } from "../people/pause.ts";
 import type { Request } from "../people/requests.ts";
 import { NO_USAGE, type Observation } from "../state/execution.ts";
-import type { Settlement } from "../workflow/advance.ts";
+import type { Settlement } from "../workflow/settle.ts";
 import type { Snapshot } from "../workflow/define.ts";
 import type { Runtime } from "./runtime.ts";
 import type { Lease } from "./store.ts";

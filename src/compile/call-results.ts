@@ -1,7 +1,7 @@
 import { isPlainObject, jsonBytes, shorten } from "../internal/json.ts";
 import type { Request } from "../people/requests.ts";
 import { NO_USAGE, type CallResult, type Pending } from "../state/execution.ts";
-import type { Settlement } from "../workflow/advance.ts";
+import type { Settlement } from "../workflow/settle.ts";
 import { setAside } from "../tools/artifacts.ts";
 import { unmetExpectation } from "../workflow/expectations.ts";
 import { expired, type Action } from "./action.ts";

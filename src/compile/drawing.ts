@@ -1,8 +1,7 @@
 import { Graph } from "@langchain/core/runnables/graph";
 import { END, START } from "@langchain/langgraph";
 import type { AnyWorkflow } from "../workflow/define.ts";
-import { ACT } from "../workflow/next-step.ts";
-import { targets } from "../workflow/next-step.ts";
+import { ACT, targets } from "../workflow/next-step.ts";
 
 /** The drawable graph of a workflow: its table plus the action node, with one edge a transition. */
 export function drawTable(workflow: AnyWorkflow, bodyOf: (node: string) => unknown): Graph {

@@ -10,7 +10,7 @@ import { barModeIn, type BarModeChoice } from "../view/status-bar/mode.ts";
 import { switched, techniqueShares, type Switches, type TechniqueShare } from "../view/status-bar/preview.ts";
 import { barAtTheEnd, withFacts } from "../view/status-bar/told.ts";
 import { isSameObservation, transcript, type Turn } from "../view/transcript.ts";
-import { settle } from "../workflow/advance.ts";
+import { settle } from "../workflow/settle.ts";
 import type { AnyWorkflow, Snapshot } from "../workflow/define.ts";
 import type { TaskEvent, TaskStore } from "./store.ts";
 import { standingIn } from "./view-of.ts";

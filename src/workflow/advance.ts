@@ -1,23 +1,20 @@
 import { shorten } from "../internal/json.ts";
 import {
-  addUsage,
   type Call,
   type Execution,
   type LastUpdate,
   type Observation,
   type Pending,
   type TaskError,
-  type Usage,
 } from "../state/execution.ts";
 import type { State } from "../state/fields.ts";
 import { applyPatch, type Refusal, type Writer } from "../state/patch.ts";
 import { stepLimit, type AnyWorkflow, type Snapshot } from "./define.ts";
 import { admitCalls } from "./calls.ts";
-import { countDecision, FREE, lastUpdate, moveTo, type Decision, type DecisionCost } from "./record.ts";
+import { countDecision, FREE, moveTo, type Decision, type DecisionCost } from "./record.ts";
 import { nextStep, targets } from "./next-step.ts";
 import { phaseFault, phaseOf, planFieldOf, type Phase, type Plan } from "./plan.ts";
 import { stateFault } from "./state-budget.ts";
-import { takeIn, type TakenIn } from "./take-in.ts";
 
 const MAX_BECAUSE = 500;
 /** The items of one map step. */
@@ -186,7 +183,7 @@ function isConcluding(phase: Phase | null): boolean {
 }
 
 /** A step that planned or looped and is left has concluded: when it is entered again, it begins anew. */
-function concluded(workflow: AnyWorkflow, { execution, state }: Snapshot, admitted: Admitted): Admitted {
+export function concluded(workflow: AnyWorkflow, { execution, state }: Snapshot, admitted: Admitted): Admitted {
   const into = planFieldOf(workflow.steps[execution.step]);
   const plan = into === null ? null : ((state[into] ?? null) as Plan | null);
   if (into === null || plan === null || plan.concluded) return admitted;
@@ -224,7 +221,7 @@ function recordCalls(
 }
 
 /** Names the fields that an update added to, so that the log can be replayed without the definition. */
-function withAppended(
+export function withAppended(
   workflow: AnyWorkflow,
   state: State,
   last: LastUpdate | null,
@@ -237,7 +234,7 @@ function withAppended(
 }
 
 /** The decision as the log keeps it: what it really changed, so that it stays as small as the state. */
-function asCommitted(
+export function asCommitted(
   workflow: AnyWorkflow,
   state: State,
   decision: Decision,
@@ -274,64 +271,4 @@ export function startChild(
       ? { kind: "workflows", decision: number, ...child }
       : { kind: "workflow", decision: number, ...child };
   return { changes: {}, execution: { ...counted, pending, status: "running" } };
-}
-
-/** What a pending action came to: what was observed, for a child's end a patch and a move, and what it cost. */
-export interface Settlement {
-  readonly observation: Observation;
-  readonly result: Decision | null;
-  readonly usage: Usage;
-  /** True where the outcome brings text from outside. */
-  readonly untrusted?: boolean;
-}
-
-/** Commits the outcome of a pending action. Pure. */
-export function settle(
-  workflow: AnyWorkflow,
-  snapshot: Snapshot,
-  { observation, result, usage, untrusted }: Settlement,
-): { ok: true; update: Update } | { ok: false; refusal: Refusal } {
-  const { execution } = snapshot;
-  const { pending } = execution;
-  const taken =
-    pending?.kind === "calls" && observation.kind === "results"
-      ? takeIn(workflow, snapshot, pending, observation.results)
-      : NOTHING_TAKEN;
-  const observed = withNotes(observation, taken.notes);
-  const settled: Execution = {
-    ...execution,
-    ...taken.record,
-    ...(untrusted || execution.untrusted ? { untrusted: true } : {}),
-    pending: null,
-    observation: observed,
-    status: "running",
-    revision: execution.revision + 1,
-    usage: addUsage(execution.usage, usage),
-  };
-  let to = execution.step;
-  let decided: Decision = {};
-  let changes = taken.changes;
-  if (result) {
-    const { calls, ...rest } = result;
-    const base = { execution, state: taken.state ?? snapshot.state };
-    let admitted = admitDecision(workflow, base, rest, Boolean(calls?.length) || pending?.kind === "calls");
-    if (!admitted.ok) return admitted;
-    if (admitted.step !== execution.step) admitted = concluded(workflow, base, admitted);
-    to = admitted.step;
-    decided = rest;
-    changes = { ...changes, ...admitted.changes };
-  }
-  const hasChanged = Object.keys(changes).length > 0;
-  const committed = result || hasChanged ? asCommitted(workflow, snapshot.state, decided, changes) : null;
-  const told = lastUpdate("result", execution.step, committed, observed, { ...FREE, usage });
-  const last = withAppended(workflow, snapshot.state, told, changes);
-  const record = { ...settled, last };
-  return { ok: true, update: { changes, execution: result ? moveTo(workflow, record, to, null) : record } };
-}
-
-const NOTHING_TAKEN: Omit<TakenIn, "state"> & { readonly state?: State } = { changes: {}, record: {}, notes: [] };
-
-function withNotes(observation: Observation, notes: readonly string[]): Observation {
-  if (observation.kind !== "results" || notes.length === 0) return observation;
-  return { ...observation, note: [observation.note ?? [], notes].flat().join("; ") };
 }

@@ -1,6 +1,6 @@
 import { isPlainObject, jsonEqual, shorten } from "../internal/json.ts";
 import type { Expectation } from "../state/execution.ts";
-import { valueAt } from "./references.ts";
+import { pathKeys, valueAt } from "./references.ts";
 
 /**
  * What a result was expected to be and is not; null where all of it came true. Pure.
@@ -17,8 +17,7 @@ export function unmetExpectation(value: unknown, expectations: readonly Expectat
 
 function problemOf(value: unknown, { path = "", is, value: wanted }: Expectation): string | null {
   const name = shorten(path, 80) || "the result";
-  const keys = path.replaceAll(/\[(\d+)\]/g, ".$1").replace(/^\./, "");
-  const at = valueAt(value, keys === "" ? [] : keys.split("."));
+  const at = valueAt(value, pathKeys(path));
   const found = at.found ? at.value : null;
   if (found === null) return `${name} is missing`;
   if (is === "present") return null;

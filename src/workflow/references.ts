@@ -51,12 +51,14 @@ function walk(value: unknown, at: readonly string[], found: Reference[]): string
   const match = FORM.exec(text);
   if (!match) return `${where}: "${shorten(text, 80)}" is no reference; write {"$ref": "c1"} or {"$ref": "c1.path"}`;
   const [, call = "", rest = ""] = match;
-  const path = rest
-    .replaceAll(/\[(\d+)\]/g, ".$1")
-    .split(".")
-    .slice(1);
-  found.push({ at, text, call, path });
+  found.push({ at, text, call, path: pathKeys(rest) });
   return null;
+}
+
+/** The keys of a path as references and expectations write it: `periods[0].revenue` or `periods.0.revenue`. Pure. */
+export function pathKeys(path: string): readonly string[] {
+  const keys = path.replaceAll(/\[(\d+)\]/g, ".$1").replace(/^\./, "");
+  return keys === "" ? [] : keys.split(".");
 }
 
 function firstProblem(

@@ -60,7 +60,7 @@ export function takeIn(
     if (stale >= STALE_CALLS)
       notes.push(`${stale} calls of ${tool} in a row brought nothing new: try something else, or conclude`);
   }
-  const untrusted = execution.untrusted === true || results.some((result) => isFromOutside(workflow, result));
+  const untrusted = results.some((result) => isFromOutside(workflow, result));
   return { state: now, changes, record: { toolUse, ...(untrusted ? { untrusted } : {}) }, notes };
 }
 

@@ -9,7 +9,8 @@ import {
   type Observation,
 } from "../../src/state/execution.ts";
 import { emptyState, type State } from "../../src/state/fields.ts";
-import { admitDecision, applyDecision, reachedLimit, settle, startChild } from "../../src/workflow/advance.ts";
+import { admitDecision, applyDecision, reachedLimit, startChild } from "../../src/workflow/advance.ts";
+import { settle } from "../../src/workflow/settle.ts";
 import { fail, FREE, retry, type Decision, type DecisionCost } from "../../src/workflow/record.ts";
 import type { Snapshot } from "../../src/workflow/define.ts";
 

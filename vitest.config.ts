@@ -13,6 +13,10 @@ export default defineConfig({
   },
   test: {
     include: ["test/**/*.test.ts"],
+    // Loading LangGraph anew for each file took a third of the time. What a test changes for its whole process
+    // (fault points, the environment) it puts back itself.
+    isolate: false,
+    setupFiles: ["test/support/reset.ts"],
     // Some tests start servers and processes of their own on this small machine.
     testTimeout: 60_000,
     hookTimeout: 60_000,

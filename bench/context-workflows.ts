@@ -135,6 +135,11 @@ function keepSql(state: Values, message: Message, call: CallBefore | null): Valu
   return { tried: latest(state.tried, cut(command, 400), cut(message.content.trim(), 300), 3) };
 }
 
+function keepFound(state: Values, message: Message, call: CallBefore | null): Values {
+  if (message.role !== "tool" || !call) return keepTalk(state, message);
+  return { found: latest(state.found, call.name.replaceAll(".", "_"), cut(message.content, 600), 6) };
+}
+
 const FREE_TEXT = new Set(["summary", "thought", "expression"]);
 
 function leaves(args: Values): { key: string; value: string }[] {
@@ -221,6 +226,14 @@ const DEFINITIONS: readonly Definition[] = [
       proposal,
     },
     keep: keepSlots,
+    valuesOf: leaves,
+  },
+  {
+    name: "bfcl-long-context",
+    file: "bfcl-long_context-groundtruth",
+    instructions: "Do what the user asks with the tools.",
+    state: { found: field(anything).describe("what each tool gave last"), said, proposal },
+    keep: keepFound,
     valuesOf: leaves,
   },
   {

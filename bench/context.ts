@@ -39,7 +39,7 @@ export async function run(): Promise<Report> {
       "Output tokens, which are the recorded ones and the same for every policy.",
       "The decision's schema is counted for every side with tool arguments as any object, since signatures tell them and code checks them. A strict schema with all tools' arguments adds about what the JSON schemas of the tools have.",
       "Real caches: they forget after minutes, and nothing here tells how often. Cold is a task on its own, warm has another task's first prompts before it.",
-      "Texts of tools in sgd-dev and the intercode sets, whose agents' instructions and schemas were not recorded; short stand-ins are used on all sides.",
+      "Texts of tools in sgd-dev, bfcl-long-context and the intercode sets, whose agents' instructions and schemas were not recorded; short stand-ins are used on all sides.",
     ],
     raw: sets.map(slim),
   };

@@ -17,8 +17,8 @@ export default defineConfig({
     // (fault points, the environment) it puts back itself.
     isolate: false,
     setupFiles: ["test/support/reset.ts"],
-    // Some tests start servers and processes of their own on this small machine.
-    testTimeout: 60_000,
+    // Some tests start servers and up to a dozen processes, and others do so at the same time.
+    testTimeout: 240_000,
     hookTimeout: 60_000,
     maxWorkers: Math.max(2, availableParallelism()),
   },

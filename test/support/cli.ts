@@ -5,14 +5,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { afterAll, beforeAll, expect, onTestFinished, vi } from "vitest";
+import { afterAll, beforeAll, expect, onTestFinished } from "vitest";
 
 /** The project's root: where `statecard run ticket` finds the ticket graph. */
 export const PROJECT = fileURLToPath(new URL("../..", import.meta.url));
 export const COMMAND = join(PROJECT, "dist/cli/main.js");
-
-// A test starts up to a dozen processes, and other tests do so at the same time.
-vi.setConfig({ testTimeout: 240_000 });
 
 // A command that hangs must not leave its process behind.
 const HANGS_AFTER_MS = 45_000;
@@ -57,7 +54,10 @@ export function shareOneProcess(): void {
     host = new CommandHost();
     await host.ready;
   });
-  afterAll(() => host?.stop());
+  afterAll(() => {
+    host?.stop();
+    host = null;
+  });
 }
 
 /** A process that runs one command after the other. */
@@ -86,8 +86,12 @@ class CommandHost {
 
   private next(): Promise<unknown> {
     return new Promise((resolve, reject) => {
-      this.child.once("message", resolve);
-      this.child.once("exit", () => reject(new Error("the command ended the process that it shares")));
+      const ended = () => reject(new Error("the command ended the process that it shares"));
+      this.child.once("exit", ended);
+      this.child.once("message", (message) => {
+        this.child.off("exit", ended);
+        resolve(message);
+      });
     });
   }
 }

@@ -79,17 +79,25 @@ export class Route extends Runnable<ChannelValues, string> {
 
 interface Writer {
   invoke: (input: unknown, config?: Partial<RunnableConfig>) => unknown;
+  readonly name?: string;
   readonly func?: (input: unknown, config: Partial<RunnableConfig>) => unknown;
   readonly trace?: boolean;
   readonly writes?: readonly { readonly mapper?: Writer }[];
 }
 
 /**
- * Takes the trace objects away from the writers that LangGraph adds to a node: each makes an ambient
- * context with a random id of its own in every superstep, although it is marked as not traced.
+ * Takes away what LangGraph adds to a node for others and what costs in every superstep:
+ *
+ * - The branch that reads the `goto` of a `Command`: our nodes return plain data, so it never leads anywhere.
+ *   It stands before the node's own edge; where a version of LangGraph has it otherwise, all stays as it is.
+ * - The writers' trace objects: each makes an ambient context with a random id of its own, although it is
+ *   marked as not traced.
  */
 export function leanWriters(node: unknown): void {
-  const { writers = [] } = node as { readonly writers?: readonly Writer[] };
+  const { writers = [] } = node as { readonly writers?: Writer[] };
+  const branches = writers.filter(({ name }) => name === "<branch_run>");
+  const [forCommands] = branches;
+  if (forCommands && branches.length === 2) writers.splice(writers.indexOf(forCommands), 1);
   for (const writer of writers.flatMap((one) => [one, ...(one.writes ?? []).flatMap(({ mapper }) => mapper ?? [])])) {
     const { func, trace } = writer;
     if (func && trace === false) writer.invoke = async (input, config = {}) => func(input, config);

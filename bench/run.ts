@@ -8,6 +8,7 @@ const BENCHMARKS: Readonly<Record<string, () => Promise<{ run: () => Promise<Rep
   skills: () => import("./skills.ts"),
   memory: () => import("./memory.ts"),
   detective: () => import("./detective.ts"),
+  horizon: () => import("./horizon.ts"),
 };
 
 // Tracing sends every step over the network, which is not what is measured here.

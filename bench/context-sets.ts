@@ -1,17 +1,9 @@
 import { existsSync, readFileSync } from "node:fs";
-import { dataFolder } from "../test/support/trajectories.ts";
+import { dataFolder, type RecordedMessage } from "../test/support/trajectories.ts";
 
-export interface RecordedCall {
-  readonly id: string;
-  readonly name: string;
-  readonly args: Readonly<Record<string, unknown>>;
-}
+export type { RecordedCall } from "../test/support/trajectories.ts";
 
-export interface Message {
-  readonly role: "system" | "user" | "assistant" | "tool";
-  readonly content: string;
-  readonly toolCalls?: readonly RecordedCall[];
-  readonly toolCallId?: string;
+export interface Message extends RecordedMessage {
   /** The true dialogue state after a user's message, in sgd-dev. */
   readonly state?: readonly { readonly slot_values: Readonly<Record<string, readonly string[]>> }[];
 }

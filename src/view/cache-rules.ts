@@ -29,6 +29,16 @@ export interface CacheRule {
 }
 
 const AUTOMATIC = { match: "prefix", write: 1, step: 1, breakpoints: 0, lookBack: 0, mark: null } as const;
+const MARKED = {
+  match: "breakpoints",
+  read: 0.1,
+  write: 1.25,
+  minimum: 1024,
+  step: 1,
+  breakpoints: 4,
+  lookBack: 20,
+  mark: "cache_control",
+} as const;
 
 /**
  * The rules that are known, as data: prices and limits move, sources disagree. Pass a rule of your own as
@@ -40,39 +50,9 @@ export const CACHE_RULES = {
   unknown: { ...AUTOMATIC, name: "unknown", read: 0.5, minimum: 1024, step: 128 },
   openai: { ...AUTOMATIC, name: "openai", read: 0.1, minimum: 1024, step: 128 },
   "openai-4o": { ...AUTOMATIC, name: "openai-4o", read: 0.5, minimum: 1024, step: 128 },
-  "openai-5.6": {
-    name: "openai-5.6",
-    match: "breakpoints",
-    read: 0.1,
-    write: 1.25,
-    minimum: 1024,
-    step: 1,
-    breakpoints: 4,
-    lookBack: 80,
-    mark: "prompt_cache_breakpoint",
-  },
-  anthropic: {
-    name: "anthropic",
-    match: "breakpoints",
-    read: 0.1,
-    write: 1.25,
-    minimum: 1024,
-    step: 1,
-    breakpoints: 4,
-    lookBack: 20,
-    mark: "cache_control",
-  },
-  "anthropic-4096": {
-    name: "anthropic-4096",
-    match: "breakpoints",
-    read: 0.1,
-    write: 1.25,
-    minimum: 4096,
-    step: 1,
-    breakpoints: 4,
-    lookBack: 20,
-    mark: "cache_control",
-  },
+  "openai-5.6": { ...MARKED, name: "openai-5.6", lookBack: 80, mark: "prompt_cache_breakpoint" },
+  anthropic: { ...MARKED, name: "anthropic" },
+  "anthropic-4096": { ...MARKED, name: "anthropic-4096", minimum: 4096 },
   gemini: { ...AUTOMATIC, name: "gemini", read: 0.1, minimum: 2048 },
   deepseek: { ...AUTOMATIC, name: "deepseek", match: "units", read: 0.1, minimum: 0 },
   vllm: { ...AUTOMATIC, name: "vllm", read: 0, minimum: 0, step: 16 },

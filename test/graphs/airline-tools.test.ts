@@ -4,7 +4,7 @@ import { calculate } from "../../graphs/airline/calculate.ts";
 import { airlineFolder, airlineWorld } from "../../graphs/airline/world.ts";
 import { airlineTools } from "../../graphs/airline/tools.ts";
 import type { Tools } from "../../src/workflow/tool.ts";
-import { callDirectly, missingAirline, readRuns, recordedWorld } from "../support/airline.ts";
+import { adasBooking, callDirectly, missingAirline, readRuns, recordedWorld } from "../support/airline.ts";
 
 const missing = missingAirline();
 const small = airlineFolder("");
@@ -83,17 +83,9 @@ describe("the small world", () => {
 test("what fails changes nothing", () => {
   const world = airlineWorld(small);
   const book = {
-    user_id: "ada_marin_1001",
-    origin: "LAX",
-    destination: "JFK",
-    flight_type: "one_way",
-    cabin: "economy",
-    flights: [{ flight_number: "SKY101", date: "2024-05-20" }],
-    passengers: [{ first_name: "Ada", last_name: "Marin", dob: "1985-02-11" }],
+    ...adasBooking,
     payment_methods: [{ payment_id: "gift_card_1000002", amount: 180 }],
     total_baggages: 0,
-    nonfree_baggages: 0,
-    insurance: "no",
   };
   const failing: readonly (readonly [string, object, string])[] = [
     ["book_reservation", book, "not enough balance in payment method gift_card_1000002"],

@@ -11,6 +11,7 @@ import { airline } from "../../graphs/airline/workflow.ts";
 import { airlineFolder, airlineWorld } from "../../graphs/airline/world.ts";
 import { mermaidOf } from "../../src/cli/look.ts";
 import { anyWorkflow } from "../../src/workflow/define.ts";
+import { adasBooking } from "../support/airline.ts";
 
 const [ADA, BEN] = ["ada_marin_1001", "ben_osei_1002"];
 const as = (name: string) => ({ configurable: { thread_id: "t", ...signedIn(name) } });
@@ -169,19 +170,7 @@ describe("a write", () => {
 });
 
 describe("the airline's rules", () => {
-  const book = {
-    user_id: ADA,
-    origin: "LAX",
-    destination: "JFK",
-    flight_type: "one_way",
-    cabin: "economy",
-    flights: [{ flight_number: "SKY101", date: "2024-05-20" }],
-    passengers: [{ first_name: "Ada", last_name: "Marin", dob: "1985-02-11" }],
-    payment_methods: [{ payment_id: "credit_card_1000001", amount: 180 }],
-    total_baggages: 3,
-    nonfree_baggages: 0,
-    insurance: "no",
-  };
+  const book = adasBooking;
   const card = { payment_id: "credit_card_1000001" };
   const certificate = { payment_id: "certificate_1000003", amount: 50 };
   const flights = (reservation_id: string, ...numbers: readonly string[]) => ({

@@ -9,7 +9,8 @@ import { airlineTools } from "../../graphs/airline/tools.ts";
 import { airlineWorld, type World } from "../../graphs/airline/world.ts";
 import { airline } from "../../graphs/airline/workflow.ts";
 import type { Tools } from "../../src/workflow/tool.ts";
-import { consentOf, recordedWorld, type AirlineMessage, type AirlineRun, type RecordedCall } from "./airline.ts";
+import { consentOf, recordedWorld, type AirlineRun } from "./airline.ts";
+import type { RecordedCall, RecordedMessage } from "./trajectories.ts";
 
 const isWrite = (name: string) => (airlineTools as Tools)[name]?.effect === "write";
 
@@ -22,11 +23,11 @@ class RecordedAgent extends BaseChatModel {
   readonly tooEarly: RecordedCall[] = [];
   /** Writes that were proposed. */
   proposed = 0;
-  private readonly left: AirlineMessage[];
+  private readonly left: RecordedMessage[];
   private readonly heard: readonly string[];
   private readonly stepOf: () => Promise<string>;
 
-  constructor(messages: readonly AirlineMessage[], heard: readonly string[], stepOf: () => Promise<string>) {
+  constructor(messages: readonly RecordedMessage[], heard: readonly string[], stepOf: () => Promise<string>) {
     super({ maxRetries: 0 });
     this.left = messages.filter(({ role }) => role === "assistant");
     this.heard = heard;

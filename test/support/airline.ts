@@ -3,28 +3,13 @@ import { join } from "node:path";
 import { airlineTools } from "../../graphs/airline/tools.ts";
 import { airlineFolder, type World } from "../../graphs/airline/world.ts";
 import type { AnyTool, Tools } from "../../src/workflow/tool.ts";
-import { dataFolder } from "./trajectories.ts";
-
-/** A call as a recorded assistant made it. */
-export interface RecordedCall {
-  readonly id: string;
-  readonly name: string;
-  readonly args: Readonly<Record<string, unknown>>;
-}
-
-/** One message of a recorded run, with its calls. */
-export interface AirlineMessage {
-  readonly role: "system" | "user" | "assistant" | "tool";
-  readonly content: string;
-  readonly toolCalls?: readonly RecordedCall[];
-  readonly toolCallId?: string;
-}
+import { dataFolder, type RecordedMessage } from "./trajectories.ts";
 
 /** One recorded run; its id is "task.trial", its reward 1 where it ended as it should have. */
 export interface AirlineRun {
   readonly id: string;
   readonly reward: 0 | 1;
-  readonly messages: readonly AirlineMessage[];
+  readonly messages: readonly RecordedMessage[];
 }
 
 /** One of the 50 tasks with its right actions. */
@@ -33,6 +18,21 @@ export interface AirlineTask {
   readonly user_id: string;
   readonly actions: readonly { readonly name: string; readonly kwargs: Readonly<Record<string, unknown>> }[];
 }
+
+/** Arguments of a booking that the small world accepts. */
+export const adasBooking = {
+  user_id: "ada_marin_1001",
+  origin: "LAX",
+  destination: "JFK",
+  flight_type: "one_way",
+  cabin: "economy",
+  flights: [{ flight_number: "SKY101", date: "2024-05-20" }],
+  passengers: [{ first_name: "Ada", last_name: "Marin", dob: "1985-02-11" }],
+  payment_methods: [{ payment_id: "credit_card_1000001", amount: 180 }],
+  total_baggages: 3,
+  nonfree_baggages: 0,
+  insurance: "no",
+};
 
 const RUNS = join(dataFolder, "trajectories", "tau-airline-gpt4o.jsonl");
 

@@ -2,10 +2,19 @@ import { existsSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 
-/** One message of a recorded conversation, as far as the tests read it. */
+/** A call as a recorded assistant made it. */
+export interface RecordedCall {
+  readonly id: string;
+  readonly name: string;
+  readonly args: Readonly<Record<string, unknown>>;
+}
+
+/** One message of a recorded conversation. */
 export interface RecordedMessage {
   readonly role: "system" | "user" | "assistant" | "tool";
   readonly content: string;
+  readonly toolCalls?: readonly RecordedCall[];
+  readonly toolCallId?: string;
 }
 
 /** One recorded conversation between a user and an agent. */

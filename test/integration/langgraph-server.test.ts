@@ -3,6 +3,7 @@ import type { Checkpoint, Client, Command, ThreadState } from "@langchain/langgr
 import type { Execution, PauseValue, Request } from "statecard";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ticket } from "../../graphs/ticket/workflow.ts";
+import { describeEveryGraph } from "./every-graph.ts";
 import { isBuilt, recordingClient, startLangGraphServer, type LangGraphServer } from "../support/langgraph-server.ts";
 
 type TicketValues = { ticketType: string | null; priority: string | null; solution: string | null } & {
@@ -64,6 +65,8 @@ describe.skipIf(!isBuilt)(title, () => {
     );
     return found?.checkpoint.checkpoint_id ?? "";
   }
+
+  describeEveryGraph(() => client);
 
   describe("pauses and answers", () => {
     it("shows the first question in the thread's state, due at the one node that acts", async () => {

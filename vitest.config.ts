@@ -7,6 +7,7 @@ const source = (path: string) => fileURLToPath(new URL(path, import.meta.url));
 export default defineConfig({
   resolve: {
     alias: [
+      { find: /^statecard\/server$/, replacement: source("./src/server/index.ts") },
       { find: /^statecard\/testing$/, replacement: source("./src/testing/index.ts") },
       { find: /^statecard$/, replacement: source("./src/index.ts") },
     ],

@@ -14,3 +14,8 @@ export const statecard = (await load("index.js")) as typeof import("statecard");
 export const testing = (await load("testing/index.js")) as typeof import("statecard/testing");
 export const { decisionSchema } = (await load("decision/schema.js")) as typeof import("../src/decision/schema.ts");
 export const { parseDecision } = (await load("decision/parse.js")) as typeof import("../src/decision/parse.ts");
+export const { submitTask } = (await load("batch/queue/submit.js")) as typeof import("../src/batch/queue/submit.ts");
+export const { TaskQueue } = (await load(
+  "batch/queue/task-queue.js",
+)) as typeof import("../src/batch/queue/task-queue.ts");
+export const { TaskWorker } = (await load("batch/queue/worker.js")) as typeof import("../src/batch/queue/worker.ts");

@@ -1,7 +1,7 @@
 import { decisionSchema } from "../src/decision/schema.ts";
 import type { CacheRule } from "../src/view/cache-rules.ts";
 import { paidTokens, type Paid, type Prompt, type PromptPart } from "../src/view/cost.ts";
-import type { Policy } from "../src/view/options.ts";
+import { POLICIES, type Policy } from "../src/view/options.ts";
 import { promptOf, renderView } from "../src/view/render.ts";
 import type { StandingSnapshot } from "../src/view/scene.ts";
 import { estimateTokens } from "../src/view/tokens.ts";
@@ -10,7 +10,7 @@ import type { ContextSet } from "./context-workflows.ts";
 
 /** A way to make prompts. `agent` is an ordinary one: recorded messages and JSON tool schemas, nothing left out. */
 export type Side = "agent" | Policy;
-export const SIDES: readonly Side[] = ["agent", "adaptive", "state", "history", "window", "summary", "structured"];
+export const SIDES: readonly Side[] = ["agent", ...POLICIES];
 
 /** The prompts of a conversation's calls; those of `adaptive` depend on the cache rule. */
 export function promptsOf(

@@ -1,12 +1,14 @@
 import { appendFileSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import type { TaskStore } from "../src/index.ts";
 import { checkReport, sourcesOf } from "../graphs/log-detective/evidence.ts";
 import { evidenceGuard } from "../graphs/log-detective/guard.ts";
 import { execute as snapshotSkill } from "../graphs/log-detective/skills/write-analysis-snapshot/skill.ts";
 import type { openDetective } from "../test/support/detective.ts";
 import { readReport, wrongQuotes } from "./detective-grade.ts";
+import { judge, type Judgement } from "./detective-judge.ts";
 import { searchApart, type Streamed } from "./detective-stream.ts";
 
 type Done = Awaited<ReturnType<ReturnType<typeof openDetective>["run"]>>;
@@ -29,6 +31,8 @@ export interface Ran {
   readonly quotes: number;
   readonly quotesWrong: number;
   readonly marked: boolean;
+  /** What a judging model says; undefined where none was asked, null where it gave no verdict. */
+  readonly judgement: Judgement | null | undefined;
 }
 
 interface Expected {
@@ -37,6 +41,8 @@ interface Expected {
   readonly kinds: readonly (readonly number[])[];
   readonly issue: string | null;
   readonly log: string;
+  /** Asked about the report, where one is set. */
+  readonly judge: BaseChatModel | null;
 }
 
 /** Takes the measures of a finished run. */
@@ -62,7 +68,14 @@ export async function measure(done: Done, store: TaskStore, task: string, expect
     quotes: readReport(report).quotes.length,
     quotesWrong: wrongQuotes(report, expected.log).length,
     marked: readReport(report).isMarked,
+    judgement: expected.judge
+      ? await judge(expected.judge, { question: done.question ?? "", report, evidence: evidenceOf(done) })
+      : undefined,
   };
+}
+
+function evidenceOf({ lines, readings, knowledge }: Done): readonly string[] {
+  return [lines, readings, knowledge].flatMap((kept) => kept ?? []);
 }
 
 interface Call {

@@ -1,10 +1,13 @@
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
+import { modelFromEnvironment } from "../src/decision/environment.ts";
 import { openDetective } from "../test/support/detective.ts";
 import { generateTask } from "../test/support/log-generator.ts";
 import { dataFolder } from "../test/support/trajectories.ts";
 import { faultOf, readReport } from "./detective-grade.ts";
+import { judged } from "./detective-judge.ts";
 import { realTasks, type RealTask } from "./detective-real.ts";
 import { corrupt, CORRUPTIONS, measure, stream, type Caught, type Ran } from "./detective-runs.ts";
 import { HEAP_MB, type Streamed } from "./detective-stream.ts";
@@ -14,6 +17,8 @@ import type { Report, Table } from "./report.ts";
 const SEED = 20_261_130;
 const GENERATED = 200;
 const SIZES_MB = [10, 100, 1000];
+/** A judging model costs money, so it is asked about the first reports of each set only. */
+const JUDGED = 30;
 /** What a gigabyte may take beyond what the smallest takes, the program itself included in both. */
 const MOST_MORE = 1.5;
 
@@ -31,12 +36,16 @@ export async function run(): Promise<Report | null> {
     CORRUPTIONS.map((kind) => [kind, { "put right": 0, "sent back": 0, passed: 0 }]),
   );
   const random = randomFrom(SEED);
-  const real = await runReal(logs, guard, random);
-  const generated = await runGenerated(guard, random);
-  return reportOf({ real, generated }, guard, SIZES_MB.map(stream));
+  const model = await modelFromEnvironment();
+  const judgeOf = (index: number) => (index < JUDGED ? model : null);
+  const real = await runReal(logs, guard, random, judgeOf);
+  const generated = await runGenerated(guard, random, judgeOf);
+  return reportOf({ real, generated }, guard, SIZES_MB.map(stream), model);
 }
 
-async function runReal(logs: string, guard: Guard, random: () => number): Promise<readonly Ran[]> {
+type JudgeOf = (index: number) => BaseChatModel | null;
+
+async function runReal(logs: string, guard: Guard, random: () => number, judgeOf: JudgeOf): Promise<readonly Ran[]> {
   const { run, store } = openDetective([logs]);
   const all: Ran[] = [];
   for (const [index, task] of realTasks(logs).entries()) {
@@ -45,7 +54,7 @@ async function runReal(logs: string, guard: Guard, random: () => number): Promis
     const log = readFileSync(`${logs}/${task.file}`, "utf8");
     const kinds = task.lines.length > 0 ? [task.lines] : [];
     const fault = realFault(done.report ?? "", task);
-    all.push(await measure(done, store, name, { fault, kinds, issue: null, log }));
+    all.push(await measure(done, store, name, { fault, kinds, issue: null, log, judge: judgeOf(index) }));
     tryGuard(done, log, guard, random);
   }
   return all;
@@ -67,7 +76,7 @@ function realFault(report: string, { question, lines, most, mostCount, of }: Rea
   return isRight ? null : `${question}: ${top?.[0]}, not ${most.join("/")} ${mostCount}`;
 }
 
-async function runGenerated(guard: Guard, random: () => number): Promise<readonly Ran[]> {
+async function runGenerated(guard: Guard, random: () => number, judgeOf: JudgeOf): Promise<readonly Ran[]> {
   const folder = mkdtempSync(join(tmpdir(), "statecard-bench-"));
   try {
     const { run, store } = openDetective([folder]);
@@ -90,6 +99,7 @@ async function runGenerated(guard: Guard, random: () => number): Promise<readonl
           kinds,
           issue,
           log,
+          judge: judgeOf(seed - 1),
         }),
       );
       tryGuard(done, log, guard, random);
@@ -110,7 +120,7 @@ function tryGuard(done: Parameters<typeof corrupt>[0], log: string, guard: Guard
 
 type Sets = Readonly<Record<"real" | "generated", readonly Ran[]>>;
 
-function reportOf(sets: Sets, guard: Guard, streamed: readonly Streamed[]): Report {
+function reportOf(sets: Sets, guard: Guard, streamed: readonly Streamed[], model: BaseChatModel | null): Report {
   const all = [...sets.real, ...sets.generated];
   const passed = Object.values(guard).reduce((sum, counts) => sum + counts.passed, 0);
   const tried = Object.values(guard).reduce(
@@ -124,7 +134,11 @@ function reportOf(sets: Sets, guard: Guard, streamed: readonly Streamed[]): Repo
     title: "what the log detective finds, and what its guard holds back",
     summary: `The log detective answers ${sets.real.length} questions on three real logs and ${sets.generated.length} on generated ones by its rules, from its prompts alone; then each of its reports is made wrong in up to five ways and given to its output guard; then it looks for one line in logs of up to a gigabyte.`,
     seed: SEED,
-    settings: { "real tasks": sets.real.length, "generated tasks": sets.generated.length },
+    settings: {
+      "real tasks": sets.real.length,
+      "generated tasks": sets.generated.length,
+      "judging model": model ? `of the environment, on the first ${JUDGED} reports of each` : "none",
+    },
     tables: [answers(sets), corrupted(guard), streams(streamed)],
     limits: [
       { promise: "tasks with a wrong answer", value: wrong, limit: 0 },
@@ -138,7 +152,7 @@ function reportOf(sets: Sets, guard: Guard, streamed: readonly Streamed[]): Repo
     ],
     notShown: [
       "how well a language model answers: the rules were written for such questions, and the knowledge base holds the signs that the generator plants, in wordings of its own",
-      "what a claim makes of its quotes in words of its own: no code judges that, and no judging model was set",
+      `what a claim makes of its quotes in words of its own: no code judges that, ${model ? "and a judging model may be wrong" : "and no judging model was set (OPENAI_API_KEY)"}`,
       "the memory retrieval of long-term memory, which has a benchmark of its own; here it is known issues and snapshots",
       "a quiet machine: others ran beside this, so the seconds are upper bounds",
     ],
@@ -170,6 +184,7 @@ function answers(sets: Sets): Table {
       row("consistency: quotes that stand in their line", (set) =>
         share(sum(set, "quotes") - sum(set, "quotesWrong"), sum(set, "quotes")),
       ),
+      row("consistency: by a judging model", (set) => judged(set.map(({ judgement }) => judgement))),
       row("reports with a marked line", (set) => share(set.filter(({ marked }) => marked).length, set.length)),
     ],
     note: "Two causes have the same symptom in most issues, so which of them comes first is chance; the signs in the log decide.",

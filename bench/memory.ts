@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { Memory, sqliteStore, type MemoryStore } from "../src/index.ts";
 import { namespaceOf } from "../src/memory/owner.ts";
 import { memoryId } from "../src/memory/value.ts";
-import { matchOf, queryWords, wordsOf } from "../src/memory/words.ts";
+import { matchOf, queryWords, wordsOf } from "../src/internal/words.ts";
 import { median } from "./measure.ts";
 import { randomFrom } from "./random.ts";
 import type { Report, Table } from "./report.ts";

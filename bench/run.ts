@@ -3,12 +3,15 @@ import { isMissed, printed, save, type Report } from "./report.ts";
 const BENCHMARKS: Readonly<Record<string, () => Promise<{ run: () => Promise<Report | null> }>>> = {
   overhead: () => import("./overhead.ts"),
   crash: () => import("./crash.ts"),
+  batch: () => import("./batch.ts"),
+  distributed: () => import("./distributed.ts"),
   context: () => import("./context.ts"),
   tools: () => import("./tools.ts"),
   skills: () => import("./skills.ts"),
   memory: () => import("./memory.ts"),
   detective: () => import("./detective.ts"),
   horizon: () => import("./horizon.ts"),
+  http: () => import("./http.ts"),
 };
 
 // Tracing sends every step over the network, which is not what is measured here.

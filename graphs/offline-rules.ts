@@ -72,8 +72,8 @@ function readPrompt(messages: readonly BaseMessage[]): Prompt {
       .filter((move) => move !== "" && !move.startsWith("(")),
     state: { ...readState(lines(section(text, "state"))), ...readState(now) },
     recent: [...lines(section(text, "recent")), ...shown.map(told)].slice(-3),
-    said: results.length > 0 ? "" : unescape(answered?.[2] ?? observation),
-    question: unescape(asked),
+    said: results.length > 0 ? "" : asWritten(answered?.[2] ?? observation),
+    question: asWritten(asked),
     results,
   };
 }
@@ -91,7 +91,7 @@ function shownDecisions(messages: readonly BaseMessage[]): readonly ShownDecisio
   return messages.slice(0, Math.max(end, 0)).flatMap((message) => {
     if (message.type !== "ai") return [];
     try {
-      return [JSON.parse(unescape(message.text)) as ShownDecision];
+      return [JSON.parse(asWritten(message.text)) as ShownDecision];
     } catch {
       return [];
     }
@@ -116,7 +116,7 @@ function latestObservation(text: string): { readonly kind: string; readonly text
 
 function readResult(line: string): readonly CallOutcome[] {
   const [, tool, status, detail = ""] = /^\d+\.\d+ (\w+) (\w+)(?:: (.*))?$/.exec(line) ?? [];
-  return tool === undefined || status === undefined ? [] : [{ tool, status, detail: unescape(detail) }];
+  return tool === undefined || status === undefined ? [] : [{ tool, status, detail: asWritten(detail) }];
 }
 
 function section(text: string, tag: string): string {
@@ -137,7 +137,7 @@ function readState(all: readonly string[]): Record<string, unknown> {
     const [, name, value] = /^(\w+): (.+)$/.exec(line) ?? [];
     if (name === undefined || value === undefined) continue;
     try {
-      state[name] = JSON.parse(unescape(value)) as unknown;
+      state[name] = JSON.parse(asWritten(value)) as unknown;
     } catch {
       // "-" stands for no value, and a line such as "status: running" is no field.
     }
@@ -146,6 +146,6 @@ function readState(all: readonly string[]): Record<string, unknown> {
 }
 
 /** Undoes what a view does to look-alikes of its own tags, and nothing else. */
-function unescape(text: string): string {
+export function asWritten(text: string): string {
   return text.replace(/&lt;(?=\s*\/?\s*(?:step|state|recent|observation|facts|refused|status|now|summary)\b)/gi, "<");
 }

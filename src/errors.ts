@@ -7,6 +7,7 @@ const STATUS = {
   INVALID_WORKFLOW: 500,
   INVALID_OPTIONS: 500,
   INVALID_ENVIRONMENT: 500,
+  INVALID_ROLE: 500,
   MISSING_MODEL: 500,
   MISSING_CHECKPOINTER: 500,
   UNKNOWN_GRAPH: 404,
@@ -20,6 +21,19 @@ const STATUS = {
   AMBIGUOUS_REPLY: 400,
   INVALID_REPLY: 400,
   USAGE: 400,
+  // what comes over HTTP
+  INVALID_REQUEST: 400,
+  FORBIDDEN: 403,
+  NOT_FOUND: 404,
+  METHOD_NOT_ALLOWED: 405,
+  REQUEST_TIMEOUT: 408,
+  REQUEST_TOO_LARGE: 413,
+  UNSUPPORTED_MEDIA_TYPE: 415,
+  IDEMPOTENCY_CONFLICT: 422,
+  RATE_LIMITED: 429,
+  HEADERS_TOO_LARGE: 431,
+  INTERNAL_ERROR: 500,
+  SERVER_STOPPING: 503,
   // the task is not in the right situation
   UNKNOWN_TASK: 404,
   UNKNOWN_REQUEST: 404,
@@ -30,6 +44,8 @@ const STATUS = {
   TASK_NOT_WAITING: 409,
   TASK_UNFINISHED: 409,
   TASK_FINISHED: 409,
+  TASK_CANCELLED: 409,
+  TASK_STOPPED: 409,
   STALE_RESUME: 409,
   WRONG_WORKFLOW: 409,
   FORK_TAKES_NO_INPUT: 400,
@@ -80,6 +96,7 @@ const STATUS = {
   CONTEXT_TOO_SMALL: 422,
   STEP_LIMIT: 409,
   TASK_LIMIT: 409,
+  TASK_TIMEOUT: 504,
   // the database file
   DATABASE_LOCKED: 503,
   DATABASE_READ_ONLY: 500,
@@ -90,6 +107,9 @@ const STATUS = {
 
 /** A literal code; see the table above for the HTTP status of each. */
 export type ErrorCode = keyof typeof STATUS;
+
+/** Every code. */
+export const ERROR_CODES = Object.keys(STATUS) as readonly ErrorCode[];
 
 export interface ErrorOptions {
   readonly details?: Readonly<Record<string, unknown>>;

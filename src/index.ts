@@ -38,8 +38,13 @@ export { mcpTools } from "./tools/mcp.ts";
 export type { McpSource, McpToolsOptions } from "./tools/mcp.ts";
 export { artifactTools } from "./tools/artifacts.ts";
 export { todoTools } from "./tools/todo.ts";
+export { fileTools } from "./tools/files/tools.ts";
+export type { FileToolsOptions } from "./tools/files/tools.ts";
+export { resourceField } from "./state/resources.ts";
+export type { Resource } from "./state/resources.ts";
 export { todoField } from "./state/todos.ts";
 export type { Todo } from "./state/todos.ts";
+export { isOpenDatabase } from "./internal/open-databases.ts";
 export { allowPaths, forbidCommands } from "./tools/interceptors.ts";
 export type { AllowPathsOptions, ForbidCommandsOptions } from "./tools/interceptors.ts";
 export type { Migration, Migrations } from "./workflow/migrations.ts";
@@ -61,17 +66,33 @@ export { skillTools } from "./skills/tools.ts";
 export type { SkillToolDeclaration, SkillToolsOptions } from "./skills/tools.ts";
 export { watchSkills } from "./skills/watch.ts";
 export type { SkillsChange, SkillsWatch, WatchOptions } from "./skills/watch.ts";
+export { workflowOf } from "./skills/workflow.ts";
+export type { SkillStep } from "./skills/workflow.ts";
+
+// Roles
+export { loadRole } from "./roles/load.ts";
+export { parseRole } from "./roles/parse.ts";
+export type { RoleFault } from "./roles/parse.ts";
+export type { Role } from "./workflow/role.ts";
 
 // Run
 export { answer, compile } from "./compile/compile.ts";
 export type { CompileOptions, Verdict } from "./compile/compile.ts";
 export { signedIn } from "./compile/identity.ts";
 export type { Override } from "./compile/override.ts";
+export { propose } from "./compile/propose.ts";
+export type { OutsideRun, ProposedDecision } from "./compile/propose.ts";
+export { diagnose } from "./compile/doctor.ts";
+export type { Patient, Trouble } from "./compile/doctor.ts";
 export { wakeDue } from "./compile/wake-due.ts";
 export { WorkflowGraph } from "./compile/workflow-graph.ts";
 export type { WorkflowResult, WorkflowValues } from "./compile/workflow-graph.ts";
 export { describeTask } from "./compile/describe.ts";
 export type { TaskDescription, WaitingRequest } from "./compile/describe.ts";
+export { briefTask } from "./compile/brief-task.ts";
+export { renderBrief } from "./view/brief.ts";
+export type { Brief, BriefRequest } from "./view/brief.ts";
+export type { WorkItem } from "./view/work.ts";
 export { modelFromEnvironment } from "./decision/environment.ts";
 export type { OutputMode } from "./decision/providers.ts";
 export { sqliteStore } from "./storage/sqlite/sqlite.ts";
@@ -84,13 +105,19 @@ export type { PauseValue } from "./people/pause.ts";
 export type { Request } from "./people/requests.ts";
 export type { Call, CallResult, Execution, Expectation, Observation, TaskStatus, Usage } from "./state/execution.ts";
 
+// Run many
+export { runBatch } from "./batch/batch.ts";
+export type { BatchEvent, BatchOptions, BatchTask, Outcome, Settled } from "./batch/batch.ts";
+export type { TimeLimits } from "./batch/attempt.ts";
+
 // Remember across tasks
 export { Memories } from "./memory/memories.ts";
 export type { MemoriesOptions, MemoryTask } from "./memory/memories.ts";
 export { Memory } from "./memory/memory.ts";
 export type { ListOptions, RecallOptions, Remembered } from "./memory/memory.ts";
 export type { MemoryOwner } from "./memory/owner.ts";
-export type { MemoryItem, MemoryType, NewMemory, RecalledMemory } from "./memory/value.ts";
+export type { MemoryItem, NewMemory, RecalledMemory } from "./memory/value.ts";
+export type { Memorable, MemoryType } from "./workflow/memorable.ts";
 export { memoryTools } from "./memory/tools.ts";
 export { condense } from "./memory/condense.ts";
 export { summariseWith } from "./memory/summarise.ts";

@@ -38,7 +38,7 @@ function fieldIn(text: string, name: string): string {
 const TEXT = /"(?:[^"\\]|\\.)*"|[^\s,[\]"][^,[\]"]*/g;
 
 /** A list of texts that the state shows. */
-function textsIn(text: string, name: string): readonly string[] {
+export function textsIn(text: string, name: string): readonly string[] {
   const found = fieldIn(text, name).match(TEXT) ?? [];
   return found.filter((one) => one !== "-").map((one) => bare(one));
 }

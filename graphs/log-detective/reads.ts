@@ -1,5 +1,6 @@
 import type { Question } from "./questions.ts";
 import type { Issue } from "./reading.ts";
+import { filterOf } from "./skills/read-log-file/filter.ts";
 import type { CountKey } from "./skills/read-log-file/traits.ts";
 
 /** A call of read-log-file without the file. */
@@ -50,16 +51,4 @@ export function countRead(question: Question, issues: readonly Issue[]): Read {
 /** The one reading that a vague question needs first. */
 export function lookRead({ level }: Question): Read {
   return { level: level ?? "error", count_by: "message" };
-}
-
-/** A filter in the words of the readings. */
-export function filterOf({ keywords = [], level, from, to, count_by: countBy }: Read): string {
-  const parts = [
-    keywords.length > 0 ? `with ${keywords.map((keyword) => `'${keyword}'`).join(" or ")}` : "",
-    level === undefined ? "" : `of level ${level} or worse`,
-    from === undefined ? "" : `from ${from}`,
-    to === undefined ? "" : `before ${to}`,
-    countBy === undefined ? "" : `counted by ${countBy}`,
-  ];
-  return parts.filter(Boolean).join(", ") || "all lines";
 }

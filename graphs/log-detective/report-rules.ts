@@ -1,7 +1,8 @@
 import type { Prompt } from "../offline-rules.ts";
 import { readQuestion, type Question } from "./questions.ts";
 import { issuesIn, linesIn, readingsIn, subtasksIn, type Issue, type Reading, type Source } from "./reading.ts";
-import { countRead, filterOf, issuesFor, lookRead } from "./reads.ts";
+import { countRead, issuesFor, lookRead } from "./reads.ts";
+import { filterOf } from "./skills/read-log-file/filter.ts";
 import { messageOf } from "./skills/read-log-file/traits.ts";
 
 /** What generate-report takes, as these rules fill it in. */

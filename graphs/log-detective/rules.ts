@@ -2,9 +2,11 @@ import { OfflineRules, type Prompt } from "../offline-rules.ts";
 import { fileIn, readQuestion, withoutFile, type Question } from "./questions.ts";
 import { isClosing, issuesIn, linesIn, queriesIn, readingsIn, snapshotsIn, subtasksIn } from "./reading.ts";
 import { composeReport, isAnswered } from "./report-rules.ts";
-import { filterOf, lookRead, overview, wantedReads, type Read } from "./reads.ts";
+import { lookRead, overview, wantedReads, type Read } from "./reads.ts";
 import { messageOf } from "./skills/read-log-file/traits.ts";
-import { dueSubtasks, type Subtask } from "./subtasks.ts";
+import { filterOf } from "./skills/read-log-file/filter.ts";
+import { dueSubtasks } from "../subtasks.ts";
+import type { Subtask } from "./subtasks.ts";
 
 const WHICH = "Which log file is it about?";
 const cannotRead = (file: string) => `${file} cannot be read. Which log file is it about?`;

@@ -1,6 +1,6 @@
 import { OfflineRules, type Prompt } from "../offline-rules.ts";
 import { assignmentIn, codesIn, newsIn, revenueIn, subtasksIn } from "./reading.ts";
-import { dueSubtasks } from "./subtasks.ts";
+import { dueSubtasks } from "../subtasks.ts";
 
 const HAS_FIGURES = [{ path: "revenue", is: "not empty" }];
 

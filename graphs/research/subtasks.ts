@@ -1,21 +1,13 @@
 import { z } from "zod";
+import { dueSubtasks, subtaskShape } from "../subtasks.ts";
 
 export const subtaskSchema = z.object({
   company: z.string().min(1).max(60),
   about: z.enum(["revenue", "news"]),
-  /** 1 comes first. */
-  priority: z.number().int().min(1).max(3),
-  status: z.enum(["open", "known", "unknown"]),
+  ...subtaskShape,
 });
 /** One thing to find out. */
 export type Subtask = z.infer<typeof subtaskSchema>;
-
-/** The open subtasks of the highest priority. */
-export function dueSubtasks(subtasks: readonly Subtask[]): readonly Subtask[] {
-  const open = subtasks.filter(({ status }) => status === "open");
-  const first = Math.min(...open.map(({ priority }) => priority));
-  return open.filter(({ priority }) => priority === first);
-}
 
 interface Found {
   readonly subtasks: readonly Subtask[] | null;

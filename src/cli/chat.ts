@@ -1,4 +1,5 @@
 import { describeTask, type TaskDescription, type WaitingRequest } from "../compile/describe.ts";
+import { replyTo, type PersonsReply } from "../compile/reply-to.ts";
 import type { TaskStore } from "../compile/store.ts";
 import { turnTokens } from "../compile/turns.ts";
 import type { WorkflowGraph } from "../compile/workflow-graph.ts";
@@ -8,12 +9,13 @@ import { howToAnswer, type SameTask } from "./hints.ts";
 import { Interrupted, isOffline, runInterruptibly } from "./interruptible.ts";
 import { LineInput } from "./line-input.ts";
 import { closingLine } from "./outcome.ts";
-import { replyTo, verdictOf, type Verdict } from "./replies.ts";
+import { ON_COMMAND_LINE, verdictOf } from "./replies.ts";
 import {
   detectTerminal,
   emphasise,
   fieldTable,
   printable,
+  printableLines,
   progressLine,
   tokenLine,
   type Terminal,
@@ -101,9 +103,9 @@ async function askPerson(
   input: LineInput,
   request: WaitingRequest,
   now: number,
-): Promise<Verdict | "unclear" | null> {
+): Promise<PersonsReply | "unclear" | null> {
   const { kind, question } = request;
-  say(emphasise(terminal, "bold", kind === "question" ? printable(question) : asksLine(request, now)));
+  say(emphasise(terminal, "bold", kind === "question" ? printableLines(question) : asksLine(request, now)));
   if (kind !== "question") say(`a = approve, r = reject${kind === "approval" ? ", e = edit" : ""}`);
   const line = await input.next(terminal);
   if (line === null) return null;
@@ -123,7 +125,7 @@ async function askPerson(
   return readWords(verb, words);
 }
 
-function readWords(verb: "reject" | "edit", words: string): Verdict | "unclear" {
+function readWords(verb: "reject" | "edit", words: string): PersonsReply | "unclear" {
   try {
     return verdictOf({ [verb]: words }) ?? "unclear";
   } catch (error) {
@@ -153,11 +155,11 @@ async function answerTurn(
   graph: WorkflowGraph,
   task: TaskDescription,
   request: WaitingRequest,
-  verdict: Verdict,
+  verdict: PersonsReply,
   who: string,
 ): Promise<void> {
   try {
-    const reply = await replyTo(graph.runtime.store, task, verdict, request.id);
+    const reply = await replyTo(graph.runtime.store, task, verdict, request.id, ON_COMMAND_LINE);
     await runTurn(terminal, graph, task.taskId, reply, who);
   } catch (error) {
     // A line that is no answer is said so and asked for again; nothing was written.

@@ -14,6 +14,8 @@ const REFUSED: ReadonlySet<ErrorCode> = new Set([
   "TASK_NOT_WAITING",
   "TASK_UNFINISHED",
   "TASK_FINISHED",
+  "TASK_CANCELLED",
+  "TASK_STOPPED",
   "STALE_RESUME",
   "STALE_WRITE",
   "WRONG_WORKFLOW",
@@ -41,6 +43,7 @@ const FAILED: ReadonlySet<ErrorCode> = new Set([
   "STEP_FAILED",
   "STEP_LIMIT",
   "TASK_LIMIT",
+  "TASK_TIMEOUT",
   "MISSING_MODEL",
 ]);
 

@@ -6,7 +6,7 @@ import { EXPORT_KEY } from "../storage/export/format.ts";
 import { verifyExport, type VerifiedExport } from "../storage/export/verify.ts";
 import { openStore } from "../storage/open-store.ts";
 import { storeForReading } from "./database.ts";
-import { EXIT } from "./exit.ts";
+import { EXIT, usage } from "./exit.ts";
 import { howToAnswer } from "./hints.ts";
 import { sameTask, type CommonOptions } from "./options.ts";
 import { count, detectTerminal, printable } from "./terminal.ts";
@@ -27,6 +27,7 @@ function print(options: CommonOptions, json: object, lines: readonly string[]): 
 
 /** `statecard export`: a task as a folder. */
 export async function exportCommand(taskId: string, folder: string, options: CommonOptions): Promise<number> {
+  if (folder.trim() === "") throw usage("the folder is empty; name one");
   const exported = await storeForReading(options.db).exportTask(taskId);
   const key = exportKey();
   const { log } = writeExport(folder, exported, key);
@@ -59,6 +60,7 @@ export async function verifyCommand(folder: string, options: CommonOptions): Pro
 
 /** `statecard import`: takes an exported task into the database, rebuilt from its log where need be. */
 export async function importCommand(folder: string, options: ImportOptions): Promise<number> {
+  if (options.asTask === "") throw usage("--as-task is empty; give an id, or leave it out");
   const verified = verifyExport(readExport(folder), exportKey());
   const taskId = importedId(options.asTask ?? verified.taskId);
   const store = openStore(options.db);

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
-import { compileAny } from "../compile/compile.ts";
+import { onStore } from "../compile/compile.ts";
 import type { TaskStore } from "../compile/store.ts";
 import type { WorkflowGraph } from "../compile/workflow-graph.ts";
 import { isWorkflowError, WorkflowError } from "../errors.ts";
@@ -16,7 +16,7 @@ interface GraphSource {
 }
 
 /** The graphs that langgraph.json in the current folder declares, by id. */
-function declaredGraphs(): Readonly<Record<string, GraphSource>> {
+export function declaredGraphs(): Readonly<Record<string, GraphSource>> {
   if (!existsSync(CONFIG)) return {};
   let config: unknown;
   try {
@@ -54,7 +54,9 @@ export async function loadGraph(name: string, store: TaskStore): Promise<Workflo
   if (!source || !existsSync(source.file) || statSync(source.file).isDirectory()) {
     const missing = Object.hasOwn(declared, name)
       ? `its file ${source?.file} is not there`
-      : "there is no such file either";
+      : source && existsSync(source.file)
+        ? "that is a folder, not its file"
+        : "there is no such file either";
     const there =
       known.length > 0 ? `${CONFIG} here has: ${known.join(", ")}` : `there is no ${CONFIG} with graphs in this folder`;
     const graph = shorten(name, 100);
@@ -63,9 +65,7 @@ export async function loadGraph(name: string, store: TaskStore): Promise<Workflo
       : `there is no graph "${graph}", and ${missing}; ${there}`;
     throw new WorkflowError("UNKNOWN_GRAPH", what, { details: { graph, known } });
   }
-  const graph = await importGraph(source, name);
-  const { workflow, store: _own, children: _children, endedChildren: _ended, ...options } = graph.runtime;
-  return compileAny(workflow, { ...options, store });
+  return onStore(await importGraph(source, name), store);
 }
 
 async function importGraph(source: GraphSource, name: string): Promise<WorkflowGraph> {
@@ -157,4 +157,10 @@ export async function graphOfTask(
     `task ${taskId} belongs to workflow "${workflow}", which no graph in ${CONFIG} here has; name it with --graph`,
     { details: { taskId, workflow } },
   );
+}
+
+/** Notes where a new task's graph came from, so that resume finds it. Only this command line writes that: it is a file to run. */
+export async function rememberGraph(store: TaskStore, taskId: string, graph: string): Promise<void> {
+  const isNew = (await store.head(taskId)) === null && (await store.firstEvent(taskId, "source")) === null;
+  if (isNew) await store.append(taskId, 0, "source", { graph });
 }

@@ -1,5 +1,5 @@
 import type { WaitingRequest } from "../compile/describe.ts";
-import { systemUser } from "./person.ts";
+import { systemUser } from "../internal/system-user.ts";
 import { shellWord, type Terminal } from "./terminal.ts";
 
 /** The options of a command that the next one needs too. */
@@ -31,7 +31,7 @@ export function howToResume(terminal: Terminal, taskId: string, options: SameTas
 }
 
 /** A password in a connection is not printed; PGPASSWORD or a password file brings it back. */
-function withoutPassword(database: string): string {
+export function withoutPassword(database: string): string {
   return database.replace(/^(postgres(?:ql)?:\/\/[^:@/]*):[^@]*@/, "$1@");
 }
 

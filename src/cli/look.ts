@@ -1,10 +1,12 @@
 import { describeRequests, describeTask, type TaskDescription } from "../compile/describe.ts";
 import type { TaskEvent } from "../compile/store.ts";
 import { isPlainObject } from "../internal/json.ts";
+import { databaseFile } from "../storage/sqlite/sqlite.ts";
 import { storeForReading } from "./database.ts";
 import type { AnyWorkflow } from "../workflow/define.ts";
 import { targets } from "../workflow/next-step.ts";
 import { EXIT } from "./exit.ts";
+import { withoutPassword } from "./hints.ts";
 import { sameTask, type CommonOptions } from "./options.ts";
 import { ago, count, cut, detectTerminal, emphasise, printable, type Terminal } from "./terminal.ts";
 import { expiry, waitingLines, whoIsAsked } from "./waiting.ts";
@@ -39,7 +41,7 @@ function showText(task: TaskDescription, options: CommonOptions): string {
     ...fields,
     ...error,
     ...hints,
-    `${usage.calls} model calls, ${count(usage.inputTokens)} tokens in (${count(usage.cachedTokens)} cached), ${count(usage.outputTokens)} out`,
+    `${usage.calls} model ${usage.calls === 1 ? "call" : "calls"}, ${count(usage.inputTokens)} tokens in (${count(usage.cachedTokens)} cached), ${count(usage.outputTokens)} out`,
   ].join("\n");
 }
 
@@ -82,7 +84,9 @@ function tell({ kind, data }: TaskEvent): string {
     case "answered":
       return tellAnswer(data);
     case "refused":
-      return `${String(data.step)}: ${String(data.code)}: ${String(data.reason)}`;
+      return `${String(data.step)}: ${String(data.code)}: ${String(data.reason)}${typeof data.agent === "string" ? ` (proposed by ${data.agent})` : ""}`;
+    case "proposed":
+      return `${String(data.step)}: the next decision is ${String(data.agent)}'s`;
     case "error":
       return `${String(data.step)}: ${String(data.code)}: ${String(data.message)}`;
     case "migrated": {
@@ -133,7 +137,8 @@ export async function tasksCommand(options: CommonOptions): Promise<number> {
   const now = Date.now();
   const terminal = detectTerminal();
   return print(options, { tasks: json }, () => {
-    if (rows.length === 0) return "No tasks yet. Start one with: npx statecard run GRAPH";
+    if (rows.length === 0)
+      return `No tasks yet in ${withoutPassword(databaseFile(options.db))}. Start one with: npx statecard run GRAPH`;
     const cells = rows.map((row): readonly string[] => {
       const { execution, waiting } = row;
       const [request] = waiting;
@@ -171,7 +176,15 @@ export async function graphCommand(name: string, options: CommonOptions & { merm
     to: targets(declared),
     requires: declared.requires ?? [],
     writes: declared.writes ?? [],
-    kind: declared.final ? "final" : declared.run ? "code" : declared.workflow ? "workflow" : "model",
+    kind: declared.final
+      ? "final"
+      : declared.run
+        ? "code"
+        : declared.map
+          ? "map"
+          : declared.workflow
+            ? "workflow"
+            : "model",
   }));
   const mermaid = options.mermaid ? mermaidOf(workflow) : undefined;
   return print(

@@ -16,6 +16,10 @@ export type TokenAction = (typeof TOKEN_ACTIONS)[number];
 export const MEMORY_ACTIONS = ["list", "search", "forget", "clean"] as const;
 export type MemoryAction = (typeof MEMORY_ACTIONS)[number];
 
+/** How a batch can be reported. */
+export const REPORTS = ["table", "json", "csv"] as const;
+export type ReportForm = (typeof REPORTS)[number];
+
 export interface MemoryCommandOptions extends CommonOptions {
   readonly user?: string;
   readonly agent?: string;
@@ -26,11 +30,21 @@ export interface MemoryCommandOptions extends CommonOptions {
 /** @throws USAGE for options that cannot work. */
 export function checkOptions(options: CommonOptions & { readonly chat?: boolean }): void {
   if (options.db !== undefined && options.db.trim() === "") throw usage("--db is empty; name a file, or leave it out");
-  if (options.db === ":memory:") throw usage("--db :memory: would be gone at once; name a file");
+  const named = options.db ?? process.env.STATECARD_DB;
+  if (named === ":memory:")
+    throw usage(`${options.db ? "--db" : "STATECARD_DB"} :memory: would be gone at once; name a file`);
   if (options.chat && options.json) throw usage("--chat converses with a person and --json with a program; choose one");
 }
 
 /** What the next command about the same task has to repeat. */
 export function sameTask({ db, graph }: CommonOptions): SameTask {
   return { ...(db === undefined ? {} : { db }), ...(graph === undefined ? {} : { graph }) };
+}
+
+/** @throws USAGE for what is no whole number between the limits. */
+export function wholeNumber(option: string, text: string | undefined, least: number, most: number): number | undefined {
+  if (text === undefined) return undefined;
+  const value = Number(text);
+  if (/^\d+$/.test(text) && value >= least && value <= most) return value;
+  throw usage(`${option} is a whole number from ${least} to ${most}, not "${text}"`);
 }

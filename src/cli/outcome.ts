@@ -4,7 +4,7 @@ import { turnTokens } from "../compile/turns.ts";
 import type { WorkflowGraph } from "../compile/workflow-graph.ts";
 import { howToResume, type SameTask } from "./hints.ts";
 import { isOffline } from "./interruptible.ts";
-import { count, emphasise, fieldTable, printable, progressLine, type Terminal } from "./terminal.ts";
+import { count, emphasise, fieldTable, printable, printableLines, progressLine, type Terminal } from "./terminal.ts";
 import { waitingLines } from "./waiting.ts";
 
 /** Where a task stands after a run, for people: progress, fields, and how to go on. */
@@ -26,7 +26,7 @@ export async function printOutcome(
   const table = fieldTable(terminal, workflow, task, before.state);
   if (table) lines.push(table);
   for (const reply of await repliesSince(store, task.taskId, before.revision))
-    lines.push(`${terminal.marks.said}${printable(reply)}`);
+    lines.push(`${terminal.marks.said}${printableLines(reply)}`);
   if (task.waiting) {
     lines.push(...waitingLines(terminal, task.taskId, options, task.waiting));
   } else if (task.status === "completed") {
@@ -60,5 +60,5 @@ export async function closingLine(graph: WorkflowGraph, store: TaskStore, task: 
     turns.length === decisions && decisions > 0
       ? ` Model input ${sum((turn) => turn.seen)} tokens; as one conversation ${sum((turn) => turn.wholeConversation)}.`
       : "";
-  return `Done in ${decisions} decisions, ${head?.execution.refused ?? 0} refused.${tokens}`;
+  return `Done in ${decisions} ${decisions === 1 ? "decision" : "decisions"}, ${head?.execution.refused ?? 0} refused.${tokens}`;
 }

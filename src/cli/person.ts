@@ -1,20 +1,10 @@
-import { userInfo } from "node:os";
 import { createInterface } from "node:readline";
 import { Writable } from "node:stream";
 import { WorkflowError } from "../errors.ts";
+import { systemUser } from "../internal/system-user.ts";
 import type { SqlStore } from "../storage/sql-store.ts";
 import { usage } from "./exit.ts";
 import { shellWord } from "./terminal.ts";
-
-/** The operating system's user. Never from an environment variable: anybody can set those. */
-export function systemUser(): string {
-  try {
-    return userInfo().username;
-  } catch {
-    // A container may run under a number that has no name.
-    return `uid-${process.getuid?.() ?? "unknown"}`;
-  }
-}
 
 /**
  * Who answers: the operating-system user, or the person named with `--as`, whose token has to be in

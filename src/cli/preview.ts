@@ -19,12 +19,13 @@ export async function previewCommand(name: string, options: PreviewOptions): Pro
   const store = storeForReading(options.db);
   const message = options.message === undefined ? null : checkText(options.message);
   const switches = switchesOf(options);
-  const { workflow, taskId, clock, ...runtime } = await workflowOrTask(name, options);
+  const { workflow, taskId, clock, memories, ...runtime } = await workflowOrTask(name, options);
   const view = await viewFor(runtime, options.provider);
   const { previews } = await import("../compile/turns.ts");
   const previewed = await previews(taskId === null ? null : store, workflow, taskId, {
     view,
     now: clock.now(),
+    memories,
     message,
     switches,
   });
@@ -36,7 +37,7 @@ export async function previewCommand(name: string, options: PreviewOptions): Pro
       policy,
       tokens,
       cached: cost.cached,
-      paid: Math.round(cost.paid),
+      paid: Math.round(tokens - cost.total + cost.paid),
       default: policy === view.policy,
       ...(plan ? { plan: { revision: plan.standing.revision, isNew: plan.isNew, decisions: plan.decisions } } : {}),
       ...(options.show ? { messages: messages.map(({ role, content }) => ({ role, content })) } : {}),
@@ -60,7 +61,9 @@ export async function previewCommand(name: string, options: PreviewOptions): Pro
 }
 
 function policyLine({ policy, tokens, cost }: Preview, isUsed: boolean): string {
-  const cells = [tokens, cost.cached, Math.round(cost.paid)].map((number) => count(number).padStart(8));
+  const cells = [tokens, cost.cached, Math.round(tokens - cost.total + cost.paid)].map((number) =>
+    count(number).padStart(8),
+  );
   return `${policy.padEnd(10)} ${cells.join(" ")}${isUsed ? "   <- used by this graph" : ""}`;
 }
 
@@ -91,7 +94,7 @@ async function viewFor({ view, model }: Pick<Runtime, "view" | "model">, provide
 async function workflowOrTask(
   name: string,
   options: CommonOptions,
-): Promise<Pick<Runtime, "workflow" | "view" | "clock" | "model"> & { readonly taskId: string | null }> {
+): Promise<Pick<Runtime, "workflow" | "view" | "clock" | "model" | "memories"> & { readonly taskId: string | null }> {
   const store = storeForReading(options.db);
   const { graphOfTask, loadGraph } = await import("./graphs.ts");
   try {

@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { Argument, Command as Program, CommanderError } from "commander";
+import { Argument, Command as Program, CommanderError, Option } from "commander";
 import { isWorkflowError } from "../errors.ts";
 import { redact } from "../internal/redact.ts";
 import { EXIT, exitCodeOf } from "./exit.ts";
@@ -8,6 +8,7 @@ import { Interrupted } from "./interruptible.ts";
 import {
   checkOptions,
   MEMORY_ACTIONS,
+  REPORTS,
   sameTask,
   TOKEN_ACTIONS,
   type CommonOptions,
@@ -36,7 +37,7 @@ function buildProgram(onAction: (options: CommonOptions, action: Action) => void
     .showHelpAfterError("(--help tells what the command takes)")
     .addHelpText(
       "after",
-      "\nExit codes: 0 finished or shown, 10 waiting for a person, 1 the task failed, 2 usage, 3 refused.\nEnvironment: STATECARD_DB, STATECARD_TOKEN, OPENAI_API_KEY, OPENAI_BASE_URL, OPENAI_MODEL.",
+      "\nExit codes: 0 finished or shown, 10 waiting for a person, 1 the task failed, 2 usage, 3 refused, 130 interrupted.\nEnvironment: STATECARD_DB, STATECARD_QUEUE, STATECARD_TOKEN, OPENAI_API_KEY, OPENAI_BASE_URL, OPENAI_MODEL.",
     );
   const command = (name: string, description: string) =>
     program
@@ -70,9 +71,104 @@ function buildProgram(onAction: (options: CommonOptions, action: Action) => void
     .action((task: string, options: CommonOptions) =>
       onAction(options, async () => (await import("./run.ts")).resumeCommand(task, options)),
     );
+  command("cancel <task>", "end a task for good, whoever runs it; what was done stays done")
+    .option("--reason <text>", "why; it is logged")
+    .option("--graph <graph>", "the task's graph, where langgraph.json does not have it")
+    .addHelpText("after", '\nExample: statecard cancel ticket-k3f9 --reason "asked twice"')
+    .action((task: string, options: CommonOptions) =>
+      onAction(options, async () => (await import("./cancel.ts")).cancelCommand(task, options)),
+    );
+  command("serve", "the HTTP API for the graphs of langgraph.json: create, read, answer, cancel, follow tasks")
+    .option("--port <number>", "8123 unless set; 0 for any that is free")
+    .option("--host <address>", "127.0.0.1 unless set; others need tokens (statecard token create NAME)")
+    .option("--graphs <ids>", "only these, with commas between them")
+    .option("--concurrency <number>", "how many tasks run at once; 16 unless set")
+    .option("--rate <number>", "how many requests a second one person has; 100 unless set")
+    .option("--no-sweep", "leave tasks alone that a server has left unfinished")
+    .addHelpText("after", "\nExample: statecard serve --port 8123\nThe API describes itself at /openapi.json.")
+    .action((options: CommonOptions) =>
+      onAction(options, async () => (await import("./serve.ts")).serveCommand(options)),
+    );
+  command("batch <file>", "many tasks, one JSON object a line: {id, message, input}; run it again to go on")
+    .option("--graph <graph>", "the graph that all of them are for")
+    .option("--workers <number>", "how many tasks run at once in this process; 4 unless set")
+    .option("--attempts <number>", "how often a task is run at most; 3 unless set")
+    .option("--backoff <ms>", "the wait before a second attempt, doubled before each further one; 1000 unless set")
+    .option("--step-timeout <seconds>", "the longest that a task may go without committing a step")
+    .option("--task-timeout <seconds>", "the longest that one attempt may take")
+    .option("--review", "publish no result before a person has approved it (statecard review)")
+    .addOption(new Option("--report <form>", "by the ending of --out unless set, else a table").choices(REPORTS))
+    .option("--out <file>", "where the report goes; standard output unless set")
+    .option("--compare <views>", "run every task under each of these views, such as history,state")
+    .addHelpText(
+      "after",
+      "\nExample: statecard batch reviews.jsonl --graph code-review --workers 8\nExit codes: 0 all through, 10 some wait for a person, 1 some failed or are no tasks.",
+    )
+    .action((file: string, options: CommonOptions) =>
+      onAction(options, async () => (await import("./batch.ts")).batchCommand(file, options)),
+    );
+  command("review <file>", "the results of a batch that wait for a person before they are published")
+    .option("--graph <graph>", "the graph of the batch")
+    .option("--approve <id>", "publish this result, or all that wait; may be repeated", collect)
+    .option("--reject <id>", "do not publish it; may be repeated", collect)
+    .option("--reason <text>", "why not")
+    .option("--as <name>", "decide as this person, whose token is in STATECARD_TOKEN or typed when asked")
+    .addHelpText("after", "\nExample: statecard review reviews.jsonl --graph code-review --approve all --as ada")
+    .action((file: string, options: CommonOptions) =>
+      onAction(options, async () => (await import("./batch-review.ts")).reviewCommand(file, options)),
+    );
+  command("worker", "run the tasks that others submit, on any number of machines over one database")
+    .option("--graphs <graphs>", "only these, with commas between them; all of langgraph.json unless set")
+    .option("--concurrency <number>", "how many tasks of each graph run at once here; 16 unless set")
+    .option("--queue <location>", "where the jobs are: redis://…, postgres://… (STATECARD_QUEUE, else the database)")
+    .option("--limit <limit>", "over all workers: GRAPH=10,100/min; for a tenant @NAME=…; may be repeated", collect)
+    .option("--step-timeout <seconds>", "the longest between two commits of a task")
+    .option("--task-timeout <seconds>", "the longest for one attempt at a task")
+    .option("--stall-interval <seconds>", "a dead worker's tasks are taken over within twice this; 40 unless set")
+    .addHelpText(
+      "after",
+      "\nExample: statecard worker --db postgres://app@db/tasks --limit ticket=50,600/min --limit @acme=5",
+    )
+    .action((options: CommonOptions) =>
+      onAction(options, async () => (await import("./worker.ts")).workerCommand(options)),
+    );
+  command("submit <graph> [file]", "hand tasks over to the workers: one, or each line of a JSONL file")
+    .option("--task <id>", "the task's id; one is made up otherwise")
+    .option("--message <text>", "what the user says first")
+    .option("--set <field=value>", "set an input field; may be repeated", collect, [] as string[])
+    .option("--attempts <number>", "how often a task that fails is run at most; 3 unless set")
+    .option("--queue <location>", "where the jobs are: redis://…, postgres://… (STATECARD_QUEUE, else the database)")
+    .addHelpText("after", "\nExample: statecard submit ticket tickets.jsonl --db postgres://app@db/tasks")
+    .action((graph: string, file: string | undefined, options: CommonOptions) =>
+      onAction(options, async () => (await import("./submit.ts")).submitCommand(graph, file, options)),
+    );
+  command("dev", "workers, a database and a prompt on this machine, to try them")
+    .option("--distributed", "start the workers")
+    .option("--workers <number>", "how many processes; 2 unless set")
+    .option("--graphs <graphs>", "only these, with commas between them; all of langgraph.json unless set")
+    .option("--queue <location>", "where the jobs are, as for worker")
+    .addHelpText("after", "\nWithout --db, a PostgreSQL of its own is started in a temporary folder.")
+    .action((options: CommonOptions) => onAction(options, async () => (await import("./dev.ts")).devCommand(options)));
   command("show <task>", "where a task stands").action((task: string, options: CommonOptions) =>
     onAction(options, async () => (await import("./look.ts")).showCommand(task, options)),
   );
+  command("brief <task>", "the hand-off of a task, for a new session or another agent")
+    .option("--graph <graph>", "the task's graph, where langgraph.json does not have it")
+    .action((task: string, options: CommonOptions) =>
+      onAction(options, async () => (await import("./brief.ts")).briefCommand(task, options)),
+    );
+  command(
+    "doctor <task>",
+    "what troubles a task, with the evidence and what to do about it; ends with 3 where something does",
+  )
+    .option("--graph <graph>", "the task's graph, where langgraph.json does not have it")
+    .action((task: string, options: CommonOptions) =>
+      onAction(options, async () => (await import("./doctor.ts")).doctorCommand(task, options)),
+    );
+  command("mcp", "an MCP server on standard input and output, through which agents of any make work on tasks")
+    .option("--agent <name>", "the agent's name in the log; what the client calls itself unless set")
+    .addHelpText("after", "\nExample: claude mcp add statecard -- npx statecard mcp --db .statecard/tasks.db")
+    .action((options: CommonOptions) => onAction(options, async () => (await import("./mcp.ts")).mcpCommand(options)));
   command("history <task>", "what happened to a task, line by line").action((task: string, options: CommonOptions) =>
     onAction(options, async () => (await import("./look.ts")).historyCommand(task, options)),
   );
@@ -93,6 +189,7 @@ function buildProgram(onAction: (options: CommonOptions, action: Action) => void
   command("token", "who may answer with --as: make a person's token, list who has one, or end one")
     .addArgument(new Argument("<action>", "what to do").choices(TOKEN_ACTIONS))
     .argument("[name]", "whose token")
+    .option("--tenant <name>", "the tenant whose tasks this person sees over HTTP")
     .action((action: TokenAction, name: string | undefined, options: CommonOptions) =>
       onAction(options, async () => (await import("./token.ts")).tokenCommand(action, name, options)),
     );

@@ -1,20 +1,22 @@
-import { randomInt } from "node:crypto";
 import { describeTask, type TaskDescription } from "../compile/describe.ts";
+import { replyTo } from "../compile/reply-to.ts";
 import type { TaskStore } from "../compile/store.ts";
+import { newTaskId } from "../compile/task-id.ts";
 import type { WorkflowGraph } from "../compile/workflow-graph.ts";
 import { WorkflowError } from "../errors.ts";
 import { openStore } from "../storage/open-store.ts";
 import { chat } from "./chat.ts";
 import { storeForReading } from "./database.ts";
 import { EXIT, exitCodeOfStatus, usage } from "./exit.ts";
-import { graphOfTask, loadGraph } from "./graphs.ts";
+import { graphOfTask, loadGraph, rememberGraph } from "./graphs.ts";
 import { howToAnswer } from "./hints.ts";
 import { runInterruptibly } from "./interruptible.ts";
 import { settleChange } from "./migrate.ts";
 import { sameTask, type CommonOptions } from "./options.ts";
 import { printOutcome } from "./outcome.ts";
-import { systemUser, whoAnswers } from "./person.ts";
-import { replyTo, verdictOf, type VerdictOptions } from "./replies.ts";
+import { systemUser } from "../internal/system-user.ts";
+import { whoAnswers } from "./person.ts";
+import { ON_COMMAND_LINE, verdictOf, type VerdictOptions } from "./replies.ts";
 import { detectTerminal, printable } from "./terminal.ts";
 import { isExpired } from "../people/expiry.ts";
 
@@ -80,7 +82,9 @@ export async function resumeCommand(taskId: string, options: ResumeCommandOption
   }
   const now = graph.runtime.clock.now();
   if (verdict) {
-    await runInterruptibly(graph, taskId, await replyTo(store, task, verdict, options.request), { who });
+    await runInterruptibly(graph, taskId, await replyTo(store, task, verdict, options.request, ON_COMMAND_LINE), {
+      who,
+    });
   } else if (task.status === "completed") {
     const message = `task ${taskId} was completed; there is nothing to resume; start a new one with: npx statecard run ${task.workflow}`;
     throw new WorkflowError("TASK_FINISHED", message, { details: { taskId } });
@@ -91,20 +95,8 @@ export async function resumeCommand(taskId: string, options: ResumeCommandOption
   return report({ graph, store, taskId, options, before: task });
 }
 
-/** Notes where a new task's graph came from, so that resume finds it. Only this command line writes that: it is a file to run. */
-async function rememberGraph(store: TaskStore, taskId: string, graph: string): Promise<void> {
-  const isNew = (await store.head(taskId)) === null && (await store.firstEvent(taskId, "source")) === null;
-  if (isNew) await store.append(taskId, 0, "source", { graph });
-}
-
-/** A readable id that is not taken: the workflow's name and 36^6 possibilities. */
-export function newTaskId(workflow: string): string {
-  const letters = "abcdefghijklmnopqrstuvwxyz0123456789";
-  return `${workflow}-${Array.from({ length: 6 }, () => letters[randomInt(letters.length)]).join("")}`;
-}
-
 /** `--set field=value`: JSON where the field is no text. */
-function readSettings(settings: readonly string[], graph: WorkflowGraph): Record<string, unknown> {
+export function readSettings(settings: readonly string[], graph: WorkflowGraph): Record<string, unknown> {
   const { state } = graph.runtime.workflow;
   return Object.fromEntries(
     settings.map((setting) => {

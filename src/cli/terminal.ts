@@ -94,9 +94,17 @@ export function fieldTable(
           ? paint(terminal, "green", "new")
           : ""
         : paint(terminal, "yellow", `needed before ${needed.get(name)}`);
-      return `  ${name.padEnd(width)}  ${cut(terminal, text, 70).padEnd(24)}  ${note}`.trimEnd();
+      return `  ${name.padEnd(width)}  ${padTo(cut(terminal, text, 70), 24)}  ${note}`.trimEnd();
     })
     .join("\n");
+}
+
+/** Padded to columns of a terminal, where Chinese, Japanese and Korean characters and full-width forms take two. */
+function padTo(text: string, columns: number): string {
+  const wide = text.match(
+    /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\u3000-\u303f\uff01-\uff60]/gu,
+  );
+  return text.padEnd(columns - (wide?.length ?? 0));
 }
 
 function hasValue(value: unknown): boolean {

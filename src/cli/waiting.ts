@@ -1,7 +1,7 @@
 import { isExpired } from "../people/expiry.ts";
 import type { WaitingRequest } from "../compile/describe.ts";
 import { howToResume, type SameTask } from "./hints.ts";
-import { emphasise, lasting, printable, shellWord, type Terminal } from "./terminal.ts";
+import { emphasise, lasting, printable, printableLines, shellWord, type Terminal } from "./terminal.ts";
 
 /** Whom a request waits for. */
 export function whoIsAsked({ kind, approvers, count = 1, approvedBy = [] }: WaitingRequest): string {
@@ -41,7 +41,7 @@ export function waitingLines(
       howToResume(terminal, taskId, options, { request, several, reply });
     const asked =
       request.kind === "question" && request.expiresAt === undefined
-        ? printable(request.question)
+        ? printableLines(request.question)
         : asksLine(request, now);
     const head = emphasise(terminal, "bold", several ? `${asked} (${request.id})` : asked);
     if (isExpired(request, now))

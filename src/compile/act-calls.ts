@@ -278,7 +278,7 @@ class Calls {
     if (found === "did not happen") return this.start(position, call, changed, true);
     // The attempt that began it is gone, so nobody else can write this down, and it can be found out again.
     if (found) return { kind: "settled", result: cutDown(intent.key, redactDeep(withArguments(found, changed))) };
-    const row = await this.approvals.row(id, () => unknownRequest(id, call));
+    const row = await this.approvals.row(id, () => unknownRequest(id, call, this.approvals.approversOf(call)));
     return { kind: "asked", request: row.request };
   }
 

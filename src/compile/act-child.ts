@@ -135,7 +135,7 @@ function childOutcome(
   ended: Extract<ChildStanding, { kind: "ended" }>,
 ): Settlement {
   const { step } = snapshot.execution;
-  const child: ChildResult = { state: ended.state, status: ended.status };
+  const child: ChildResult = { state: ended.state, status: ended.status, error: ended.error };
   if (ended.status === "failed" && !declared.output) {
     throw new WorkflowError("STEP_FAILED", `workflow ${pending.workflow} in step ${step} failed: ${ended.error}`);
   }

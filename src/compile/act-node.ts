@@ -57,7 +57,8 @@ function commit(runtime: Runtime, snapshot: Snapshot, outcome: Settlement): Reco
   }
   if (outcome.observation.kind === "results" && outcome.result?.calls) {
     // What was done stays done: the results commit, the patch and the move do not.
-    const note = `the patch and the move were dropped: ${settled.refusal.reason}`;
+    const dropped = `the patch and the move were dropped: ${settled.refusal.reason}`;
+    const note = [outcome.observation.note ?? [], dropped].flat().join("; ");
     return commit(runtime, snapshot, { ...outcome, observation: { ...outcome.observation, note }, result: null });
   }
   const { step } = snapshot.execution;

@@ -23,13 +23,15 @@ export interface Situation {
   readonly open: readonly Request[];
   /** True where this very input started the task and nothing was answered since. */
   readonly startedWithThis: boolean;
+  /** True where the input may only start a task, never be an answer. */
+  readonly mustBeNew?: boolean;
 }
 
 /**
  * Decides what an input means for a task, before anything is written. LangGraph itself would start
  * the graph anew on any input and throw a pause away. Pure.
  *
- * @throws UNKNOWN_TASK, TASK_FINISHED, TASK_STARTED, TASK_WAITING, TASK_UNFINISHED, WRONG_WORKFLOW,
+ * @throws UNKNOWN_TASK, TASK_FINISHED, TASK_CANCELLED, TASK_EXISTS, TASK_STARTED, TASK_WAITING, TASK_UNFINISHED, WRONG_WORKFLOW,
  * INVALID_INPUT, INVALID_MESSAGE, MESSAGE_TOO_LARGE.
  */
 export function admitInput(workflow: AnyWorkflow, input: unknown, situation: Situation): Admitted {
@@ -37,10 +39,12 @@ export function admitInput(workflow: AnyWorkflow, input: unknown, situation: Sit
   if (head) checkWorkflow(workflow, taskId, head);
   if (input === null || input === undefined) {
     if (!head) throw unknownTask(taskId);
+    if (head.execution.status === "cancelled") throw taskFinished(taskId, head);
     return head.execution.status === "failed" ? { kind: "retry" } : { kind: "wake" };
   }
   const checked = checkInput(workflow, input);
   if (!head) return { kind: "start", input: checked };
+  if (situation.mustBeNew) throw taskExists(taskId);
   if (situation.startedWithThis) {
     throw new WorkflowError(
       "TASK_STARTED",
@@ -87,8 +91,17 @@ export function unknownTask(taskId: string): WorkflowError {
   );
 }
 
+export function taskExists(taskId: string): WorkflowError {
+  const message = `task ${taskId} exists already; choose another id, or answer it where it waits`;
+  return new WorkflowError("TASK_EXISTS", message, { details: { taskId } });
+}
+
 export function taskFinished(taskId: string, head: TaskHead): WorkflowError {
   const { status, lastError } = head.execution;
+  if (status === "cancelled") {
+    const message = `task ${taskId} was ${lastError?.message ?? "cancelled"}; it takes no more answers; start a new one`;
+    return new WorkflowError("TASK_CANCELLED", message, { details: { taskId, status } });
+  }
   const how =
     status === "failed"
       ? `failed (${lastError?.code ?? "unknown"}); resume it without an answer to try again`

@@ -55,6 +55,11 @@ export class CallApprovals {
     return this.round(position, first, isPrivileged);
   }
 
+  /** Who may approve a call; undefined where anybody may. */
+  approversOf(call: Call): readonly string[] | undefined {
+    return this.needed(call, false)?.approvers;
+  }
+
   private needed(call: Call, isPrivileged: boolean): NeededApproval | null {
     const { runtime, snapshot } = this.action;
     const declared = neededApproval(runtime.workflow, snapshot.execution.step, call, snapshot.state);

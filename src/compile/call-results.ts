@@ -6,6 +6,7 @@ import { setAside } from "../tools/artifacts.ts";
 import { unmetExpectation } from "../workflow/expectations.ts";
 import { expired, type Action } from "./action.ts";
 import { mapOutcome } from "./act-map.ts";
+import { rememberResults } from "./remembered.ts";
 import { wholeValue } from "./whole-value.ts";
 
 type CallsPending = Extract<Pending, { kind: "calls" }>;
@@ -35,7 +36,13 @@ export async function settlementOf(action: Action, pending: CallsPending, turns:
         : null;
     results.push({ ...result, ...(id ? { name: id } : {}), ...(unmet ? { unmet } : {}) });
   }
-  const observation = { kind: "results" as const, results, at: runtime.clock.now() };
+  const notes = await rememberResults(action, results);
+  const observation = {
+    kind: "results" as const,
+    results,
+    at: runtime.clock.now(),
+    ...(notes.length > 0 ? { note: notes.join("; ") } : {}),
+  };
   const deadline = runtime.workflow.steps[snapshot.execution.step]?.deadline;
   if (deadline && settled.some((turn) => turn.isLate)) return expired(deadline.to, observation);
   if (pending.origin === "map") return mapOutcome(action, observation);

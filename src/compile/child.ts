@@ -2,6 +2,7 @@ import type { RunnableConfig } from "@langchain/core/runnables";
 import type { Request } from "../people/requests.ts";
 import type { Execution, Usage } from "../state/execution.ts";
 import type { State } from "../state/fields.ts";
+import type { Cancellation } from "../workflow/record.ts";
 
 /** Where a child workflow's task stands after it was run as far as it goes. */
 export type ChildStanding =
@@ -26,6 +27,8 @@ export interface ChildRunner {
     hasNews: boolean,
     untrusted: boolean,
   ): Promise<ChildStanding>;
+  /** Ends the child for good, where it has begun and not ended. */
+  cancel(taskId: string, by: Cancellation): Promise<void>;
 }
 
 /** The task of the child workflow that a task waits for, whether it has begun or not. Pure. */

@@ -3,7 +3,7 @@ import { Command, END, INTERRUPT, MemorySaver, START, StateGraph } from "@langch
 import type { BaseCheckpointSaver } from "@langchain/langgraph-checkpoint";
 import type { OutputMode } from "../decision/providers.ts";
 import type { ToolArguments } from "../decision/schema.ts";
-import { WorkflowError } from "../errors.ts";
+import { isWorkflowError, WorkflowError } from "../errors.ts";
 import { systemClock, type Clock } from "../internal/clock.ts";
 import { declareSecrets } from "../internal/redact.ts";
 import type { Memories } from "../memory/memories.ts";
@@ -13,13 +13,16 @@ import type { Fields } from "../state/fields.ts";
 import { viewOptions, type ViewOptions } from "../view/options.ts";
 import { anyWorkflow, type AnyWorkflow, type Workflow } from "../workflow/define.ts";
 import { ACT, dueNode, END_OF_TASK, targets } from "../workflow/next-step.ts";
+import type { RuntimeStep } from "../workflow/step.ts";
 import { actNode } from "./act-node.ts";
+import { cancelTask } from "./cancel.ts";
 import { channelsOf, snapshotOf, type ChannelValues } from "./channels.ts";
 import type { ChildRunner } from "./child.ts";
 import { InProcessStore } from "./in-process-store.ts";
 import { leanWriters, NodeBody, Route } from "./node-body.ts";
 import { openRequests } from "./open-requests.ts";
-import { UNTRUSTED, type Runtime } from "./runtime.ts";
+import { outsideFor } from "./outside.ts";
+import { STOP, UNTRUSTED, type Runtime } from "./runtime.ts";
 import { stepNode } from "./step-node.ts";
 import type { TaskStore } from "./store.ts";
 import { WorkflowGraph, type WorkflowResult } from "./workflow-graph.ts";
@@ -38,6 +41,11 @@ export interface CompileOptions {
   readonly view?: Partial<ViewOptions>;
   /** Whose memories each prompt shows in short; prompts show none unless set. */
   readonly memories?: Memories;
+  /**
+   * Memories of workflows that are steps of this one, by their name. Once some are given, those that are not named
+   * see none; without it, all of them share this one's.
+   */
+  readonly childMemories?: Readonly<Record<string, Memories>>;
   /** How models answer; unless set, the best way that each is known to have. */
   readonly outputMode?: OutputMode;
   /**
@@ -100,6 +108,25 @@ export function compileAny(workflow: AnyWorkflow, options: CompileOptions): Work
   return new WorkflowGraph({ ...plain, config: { recursionLimit: RECURSION_LIMIT }, runtime } as never);
 }
 
+/** The same workflow with the same options, its tasks in another store. */
+export function onStore(graph: WorkflowGraph, store: TaskStore): WorkflowGraph {
+  return recompiled(graph, { store });
+}
+
+/**
+ * The same workflow on the same store, its models shown another view.
+ *
+ * @throws INVALID_OPTIONS.
+ */
+export function withView(graph: WorkflowGraph, view: Partial<ViewOptions>): WorkflowGraph {
+  return recompiled(graph, { view: { ...graph.runtime.view, ...view } });
+}
+
+function recompiled(graph: WorkflowGraph, changes: Pick<CompileOptions, "store" | "view">): WorkflowGraph {
+  const { workflow, children: _children, endedChildren: _ended, ...options } = graph.runtime;
+  return compileAny(workflow, { ...options, ...changes });
+}
+
 interface DynamicBuilder {
   addNode(name: string, body: NodeBody): void;
   addConditionalEdges(from: string, route: Route, paths: Readonly<Record<string, string>>): void;
@@ -110,7 +137,7 @@ interface DynamicBuilder {
 /** The edge out of a node: the step that is due, by the record alone. Final steps have no body. */
 function dueEdge(workflow: AnyWorkflow, values: ChannelValues): string {
   const due = dueNode(workflow, values.execution);
-  return due === END_OF_TASK && values.execution.status !== "failed" ? values.execution.step : due;
+  return due === END_OF_TASK && workflow.steps[values.execution.step]?.final ? values.execution.step : due;
 }
 
 function pathMap(workflow: AnyWorkflow, steps: readonly string[]): Record<string, string> {
@@ -127,6 +154,7 @@ function runtimeOf(workflow: AnyWorkflow, options: CompileOptions): Runtime {
   }
   const fault = options.memories?.faultIn(workflow);
   if (fault) throw new WorkflowError("INVALID_OPTIONS", fault);
+  refuseUnknownChildren(workflow, options.childMemories ?? {});
   const view = viewOptions(options.view);
   declareSecrets(options.secrets ?? []);
   const clock = options.clock ?? systemClock;
@@ -137,6 +165,7 @@ function runtimeOf(workflow: AnyWorkflow, options: CompileOptions): Runtime {
     store,
     view,
     memories: options.memories,
+    childMemories: options.childMemories,
     clock,
     model: options.model,
     planner: options.planner,
@@ -152,21 +181,55 @@ function runtimeOf(workflow: AnyWorkflow, options: CompileOptions): Runtime {
 function childRunners(workflow: AnyWorkflow, options: CompileOptions): Record<string, ChildRunner> {
   const runners: Record<string, ChildRunner> = {};
   for (const [name, step] of Object.entries(workflow.steps)) {
-    const child = step.workflow ?? step.map?.workflow;
-    if (child)
-      runners[name] = childRunner(compileAny(child, { ...options, memories: memoriesFor(child, options) }), name);
+    const child = childOf(step);
+    if (!child) continue;
+    const own = { memories: memoriesFor(child, options), childMemories: childMemoriesFor(child, options) };
+    runners[name] = childRunner(compileAny(child, { ...options, ...own }), name);
   }
   return runners;
 }
 
-/** A child sees memories where its own state says whose they are. */
-function memoriesFor(child: AnyWorkflow, { memories }: CompileOptions): Memories | undefined {
+function childOf(step: RuntimeStep): AnyWorkflow | undefined {
+  return step.workflow ?? step.map?.workflow;
+}
+
+/** A child has its own memories, or else its parent's where its own state says whose they are. */
+function memoriesFor(child: AnyWorkflow, { memories, childMemories }: CompileOptions): Memories | undefined {
+  if (childMemories) return Object.hasOwn(childMemories, child.name) ? childMemories[child.name] : undefined;
   return memories?.canServe(child) ? memories : undefined;
+}
+
+/** Those that belong to the workflows within a child; an empty list still says that nothing is shared. */
+function childMemoriesFor(child: AnyWorkflow, { childMemories }: CompileOptions): CompileOptions["childMemories"] {
+  const names = workflowsIn(child);
+  return childMemories && Object.fromEntries(Object.entries(childMemories).filter(([name]) => names.has(name)));
+}
+
+/** A slip in a name would leave an agent without its memory. */
+function refuseUnknownChildren(workflow: AnyWorkflow, childMemories: Readonly<Record<string, Memories>>): void {
+  const names = workflowsIn(workflow);
+  const stranger = Object.keys(childMemories).find((name) => !names.has(name));
+  if (stranger === undefined) return;
+  const message = `childMemories names "${stranger}", which is no workflow within ${workflow.name}; there are: ${[...names].join(", ") || "none"}`;
+  throw new WorkflowError("INVALID_OPTIONS", message, { details: { workflow: workflow.name, name: stranger } });
+}
+
+/** The names of the workflows that are steps of a workflow, however deep. */
+function workflowsIn({ steps }: AnyWorkflow): ReadonlySet<string> {
+  const children = Object.values(steps).flatMap((step) => childOf(step) ?? []);
+  return new Set(children.flatMap((child) => [child.name, ...workflowsIn(child)]));
 }
 
 function childRunner(graph: WorkflowGraph, step: string): ChildRunner {
   const { store, workflow } = graph.runtime;
   return {
+    async cancel(taskId, by) {
+      try {
+        await cancelTask(graph.runtime, taskId, by);
+      } catch (error) {
+        if (!isWorkflowError(error, "UNKNOWN_TASK", "TASK_FINISHED", "TASK_CANCELLED")) throw error;
+      }
+    },
     async run(taskId, input, config, hasNews, untrusted) {
       const head = await store.head(taskId);
       const open = await openRequests(store, taskId, head);
@@ -174,7 +237,12 @@ function childRunner(graph: WorkflowGraph, step: string): ChildRunner {
         !hasNews && open.length > 0 && !open.some((request) => isExpired(request, graph.runtime.clock.now()));
       const marked = untrusted ? { [UNTRUSTED]: true } : {};
       const own = {
-        configurable: { thread_id: taskId, ...marked },
+        configurable: {
+          thread_id: taskId,
+          ...marked,
+          ...outsideFor(config.configurable),
+          [STOP]: config.configurable?.[STOP],
+        },
         signal: config.signal,
         callbacks: config.callbacks,
       };

@@ -32,7 +32,7 @@ export interface TaskDescription {
 }
 
 // An error is followed by nothing but these until the task has moved on.
-const SINCE_ERROR: ReadonlySet<string> = new Set(["refused", "answered", "migrated"]);
+const SINCE_ERROR: ReadonlySet<string> = new Set(["refused", "answered", "migrated", "resumed", "review"]);
 const RECENT_EVENTS = 20;
 
 /**
@@ -46,12 +46,12 @@ export async function describeTask(store: TaskStore, taskId: string): Promise<Ta
   if (!head) throw unknownTask(taskId);
   const { execution, state, quarantine } = head;
   const open = await openRequests(store, taskId, head);
-  const lastError = execution.lastError ?? (await errorSince(store, taskId, execution));
+  const { status, lastError } = await standingOf(store, taskId, execution, open);
   return {
     taskId,
     workflow: execution.workflow,
     version: execution.version,
-    status: trueStatus(execution, open, lastError),
+    status,
     step: execution.step,
     completedSteps: execution.completedSteps,
     revision: execution.revision,
@@ -78,8 +78,20 @@ export function describeRequests(
   );
 }
 
+/** A task's true status, and the error that its latest run ended with, where it did. */
+export async function standingOf(
+  store: TaskStore,
+  taskId: string,
+  execution: Execution,
+  open: readonly Request[],
+): Promise<{ readonly status: TaskStatus; readonly lastError: TaskError | null }> {
+  const lastError = execution.lastError ?? (await errorSince(store, taskId, execution));
+  return { status: trueStatus(execution, open, lastError), lastError };
+}
+
 function trueStatus(execution: Execution, open: readonly Request[], error: TaskError | null): TaskStatus {
   if (open.length > 0) return "waiting_user";
+  if (execution.status === "cancelled") return "cancelled";
   if (error) return "failed";
   return execution.status === "waiting_user" ? "running" : execution.status;
 }

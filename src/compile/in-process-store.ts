@@ -105,6 +105,10 @@ export class InProcessStore implements TaskStore {
     return { taskId, token: memory.token };
   }
 
+  takeOver(taskId: string): Promise<Lease> {
+    return this.acquire(taskId);
+  }
+
   async running(lease: Lease): Promise<void> {
     const memory = this.of(lease.taskId);
     if (memory.token === lease.token && memory.held) memory.held = "running";

@@ -2,6 +2,7 @@ import { WorkflowError } from "../errors.ts";
 import { jsonEqual } from "../internal/json.ts";
 import type { Execution } from "../state/execution.ts";
 import type { AnyWorkflow } from "../workflow/define.ts";
+import { cancelled, type Cancellation } from "../workflow/record.ts";
 
 /** What an override changes: the step, fields, or both; and why. */
 export interface Override {
@@ -10,19 +11,29 @@ export interface Override {
   readonly reason: string;
 }
 
-const KEY = "__statecard_override";
+const KEY = "__statecard_permit";
+
+/** What somebody may write past the table, and why. The kind is also that of the event which logs it. */
+export interface Permission extends Cancellation {
+  readonly kind: "override" | "cancelled";
+}
 
 /** The right to write one checkpoint past the table. JSON cannot make one, so no client can. */
 class Permit {
-  readonly #by: { readonly who: string; readonly reason: string };
+  readonly #permission: Permission;
 
-  constructor(who: string, reason: string) {
-    this.#by = { who, reason };
+  constructor(permission: Permission) {
+    this.#permission = permission;
   }
 
-  static read(value: unknown): { readonly who: string; readonly reason: string } | null {
-    return typeof value === "object" && value !== null && #by in value ? value.#by : null;
+  static read(value: unknown): Permission | null {
+    return typeof value === "object" && value !== null && #permission in value ? value.#permission : null;
   }
+}
+
+/** Gives the right to end a task for good. */
+export function permitCancel({ who, reason }: Cancellation): Readonly<Record<string, unknown>> {
+  return { [KEY]: new Permit({ kind: "cancelled", who, reason }) };
 }
 
 /**
@@ -37,11 +48,11 @@ export function permitOverride(who: string | null, reason: string): Readonly<Rec
   if (reason.trim() === "") {
     throw new WorkflowError("OVERRIDE_REFUSED", "an override needs a reason: it is logged, and somebody will ask");
   }
-  return { [KEY]: new Permit(who, reason) };
+  return { [KEY]: new Permit({ kind: "override", who, reason }) };
 }
 
-/** Who overrides and why, where a write has the right to. */
-export function overrideIn(configurable: unknown): { readonly who: string; readonly reason: string } | null {
+/** What a write may do past the table, where it has the right to anything. */
+export function permissionIn(configurable: unknown): Permission | null {
   return Permit.read((configurable as Readonly<Record<string, unknown>> | undefined)?.[KEY]);
 }
 
@@ -84,4 +95,10 @@ export function isOverrideOf(workflow: AnyWorkflow, from: Execution, execution: 
     Object.hasOwn(workflow.steps, execution.step) &&
     jsonEqual(execution, overridden(workflow, from, { step: execution.step, reason: "" }))
   );
+}
+
+/** Whether a record is the one that cancelling its parent makes. A task that has come to its end cannot be cancelled. Pure. */
+export function isCancelOf(from: Execution, execution: Execution, by: Cancellation): boolean {
+  const hasEnded = from.status === "completed" || from.status === "cancelled";
+  return !hasEnded && jsonEqual(execution, cancelled(from, by));
 }

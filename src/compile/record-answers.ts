@@ -1,10 +1,11 @@
 import { INTERRUPT } from "@langchain/langgraph";
 import { WorkflowError } from "../errors.ts";
+import { shorten } from "../internal/json.ts";
 import { redactDeep } from "../internal/redact.ts";
 import { countVote } from "../people/votes.ts";
 import { readReplies } from "../people/replies.ts";
 import type { Answer, Request, Vote } from "../people/requests.ts";
-import { checkArguments, coerceArguments } from "../workflow/calls.ts";
+import { checkArguments, coerceArguments, unknownArguments } from "../workflow/calls.ts";
 import type { AnyWorkflow } from "../workflow/define.ts";
 import type { RuntimeStep } from "../workflow/step.ts";
 import type { AnyTool } from "../workflow/tool.ts";
@@ -129,7 +130,14 @@ function checkEdited(workflow: AnyWorkflow, step: RuntimeStep | undefined, reque
   const tool = new Set(tools).size === 1 ? tools[0] : undefined;
   if (answer.type !== "edit" || !tool || request.tool === undefined) return answer;
   const args = coerceArguments(tool, answer.args);
-  const checked = checkArguments(request.tool, tool, args);
+  const [unknown] = unknownArguments(tool, answer.args);
+  const checked =
+    unknown === undefined
+      ? checkArguments(request.tool, tool, args)
+      : {
+          ok: false as const,
+          reason: `${request.tool} has no argument "${shorten(unknown, 60)}"; it has ${Object.keys(request.args ?? {}).join(", ")}`,
+        };
   // Kept as it was given: a schema that transforms its input is applied once, where the call is made.
   if (checked.ok) return { type: "edit", args };
   throw new WorkflowError("INVALID_REPLY", `the edit was not taken: ${checked.reason}`, {
@@ -140,7 +148,7 @@ function checkEdited(workflow: AnyWorkflow, step: RuntimeStep | undefined, reque
 /** The tools that a name may mean; that of a request passed on from a child workflow is the child's. */
 function toolsOf(workflow: AnyWorkflow, step: RuntimeStep | undefined, name: string, id: string): readonly AnyTool[] {
   if (!id.includes("/")) return [workflow.tools[name]].filter((tool) => tool !== undefined);
-  const child = step?.workflow;
+  const child = step?.workflow ?? step?.map?.workflow;
   if (!child) return [];
   const rest = id.slice(id.indexOf("/") + 1);
   if (!rest.includes("/")) return toolsOf(child, undefined, name, rest);

@@ -3,11 +3,11 @@ import { isCommand } from "@langchain/langgraph";
 import { isWorkflowError, WorkflowError } from "../errors.ts";
 import { digest } from "../internal/digest.ts";
 import { redact, redactDeep } from "../internal/redact.ts";
-import { admitInput, type Admitted } from "./admit-input.ts";
+import { admitInput, taskFinished, type Admitted } from "./admit-input.ts";
 import { personOf } from "./identity.ts";
 import { openRequests } from "./open-requests.ts";
 import { addShown, recordReplies, resumeOf } from "./record-answers.ts";
-import { FORKS, SPENT, type Runtime } from "./runtime.ts";
+import { FORKS, MUST_BE_NEW, SPENT, TASK_DECISIONS, type Runtime } from "./runtime.ts";
 import type { Lease } from "./store.ts";
 import { removeExpired } from "./time-to-live.ts";
 
@@ -81,17 +81,19 @@ export async function* runTask(task: RunTask): AsyncGenerator<unknown> {
   try {
     // A signal that was aborted while the lease was awaited fires no more.
     task.options.signal?.throwIfAborted();
-    const { admitted, forks } = await admitUnderLease(task, input, lease);
+    const { admitted, forks, maxDecisions } = await admitUnderLease(task, input, lease);
     await store.running(lease);
     const isFork = await noteFork(task, options, lease);
     const known = {
       [FORKS]: isFork ? forks + 1 : forks,
+      [TASK_DECISIONS]: maxDecisions,
       ...(admitted.kind === "start" ? {} : { [SPENT]: await spentBefore(runtime, taskId) }),
     };
     const settings = { ...options, configurable: { ...options.configurable, ...known } };
     yield* task.loop(admitted.kind === "start" ? admitted.input : null, settings, lease);
     await removeEndedChildren(runtime, taskId);
-  } catch (error) {
+  } catch (caught) {
+    const error = await explained(runtime, taskId, caught);
     await noteError(runtime, taskId, error);
     throw isWorkflowError(error) ? error.addDetails({ taskId }).redacted(redactDeep) : error;
   } finally {
@@ -105,18 +107,30 @@ async function admitUnderLease(
   task: RunTask,
   input: unknown,
   lease: Lease,
-): Promise<{ admitted: Admitted; forks: number }> {
+): Promise<{ admitted: Admitted; forks: number; maxDecisions: number | undefined }> {
   const { runtime, taskId } = task;
   const { store, workflow } = runtime;
   const head = await store.head(taskId);
   const open = await openRequests(store, taskId, head);
   const startedWithThis =
     head !== null && input !== null && input !== undefined && (await sameStart(runtime, taskId, input));
-  const admitted = admitInput(workflow, input, { taskId, head, open, startedWithThis });
+  const { configurable } = task.options;
+  const mustBeNew = configurable?.[MUST_BE_NEW] === true;
+  const admitted = admitInput(workflow, input, { taskId, head, open, startedWithThis, mustBeNew });
+  let maxDecisions: number | undefined;
   if (admitted.kind === "start") {
     const { name, version, initial } = workflow;
-    const started = { input: admitted.input, digest: digest(admitted.input), workflow: name, version, step: initial };
-    await store.append(taskId, 0, "started", started);
+    const who = personOf(configurable);
+    maxDecisions = limitIn(configurable);
+    await store.append(taskId, 0, "started", {
+      input: admitted.input,
+      digest: digest(admitted.input),
+      workflow: name,
+      version,
+      step: initial,
+      ...(who === null ? {} : { who }),
+      ...(maxDecisions === undefined ? {} : { maxDecisions }),
+    });
   } else if (admitted.kind === "answer") {
     if (head) await addShown(store, taskId, head, admitted.request);
     const { id, digest: shown } = admitted.request;
@@ -125,7 +139,26 @@ async function admitUnderLease(
   } else if (admitted.kind === "retry") {
     await task.retry(lease);
   }
-  return { admitted, forks: head?.forks ?? 0 };
+  if (head?.execution.revision === 0) {
+    // Nothing has been committed that could hold the limit.
+    maxDecisions = limitIn((await store.firstEvent(taskId, "started"))?.data);
+  }
+  return { admitted, forks: head?.forks ?? 0, maxDecisions };
+}
+
+/** @throws INVALID_INPUT. */
+function limitIn(given: Readonly<Record<string, unknown>> | undefined): number | undefined {
+  const limit = given?.maxDecisions;
+  if (limit === undefined || limit === null) return undefined;
+  if (typeof limit === "number" && Number.isSafeInteger(limit) && limit >= 1) return limit;
+  throw new WorkflowError("INVALID_INPUT", "maxDecisions is a whole number from 1");
+}
+
+/** Whoever lost a task because it was cancelled is told that, and not what it could not write. */
+async function explained({ store }: Runtime, taskId: string, error: unknown): Promise<unknown> {
+  if (!isWorkflowError(error, "STALE_WRITE")) return error;
+  const head = await store.head(taskId).catch(() => null);
+  return head?.execution.status === "cancelled" ? taskFinished(taskId, head) : error;
 }
 
 async function sameStart(runtime: Runtime, taskId: string, input: unknown): Promise<boolean> {
@@ -184,9 +217,12 @@ async function removeEndedChildren(runtime: Runtime, taskId: string): Promise<vo
   for (const childId of ended) await runtime.store.deleteTask(childId);
 }
 
+/** What others write beside a run. */
+const BESIDE: ReadonlySet<string> = new Set(["migrated", "resumed", "review"]);
+
 /** The usage that the latest entry of the log, an error, has not been able to commit. */
 async function spentBefore(runtime: Runtime, taskId: string): Promise<object | undefined> {
-  const latest = (await runtime.store.events(taskId, 3)).findLast((event) => event.kind !== "migrated");
+  const latest = (await runtime.store.events(taskId, 4)).findLast(({ kind }) => !BESIDE.has(kind));
   return latest?.kind === "error" && latest.data.usage
     ? { revision: latest.revision, usage: latest.data.usage }
     : undefined;

@@ -25,6 +25,8 @@ export interface Runtime {
   readonly view: ViewOptions;
   /** Whose memory block each prompt shows; none unless set. */
   readonly memories: Memories | undefined;
+  /** Those of the workflows that are steps of this one, by their name. */
+  readonly childMemories: Readonly<Record<string, Memories>> | undefined;
   readonly clients: Readonly<Record<string, unknown>>;
   readonly clock: Clock;
   /** Runs the workflows that are steps of this one, by step. */
@@ -45,6 +47,15 @@ export const FORKS = "__statecard_forks";
 /** Set by a parent that has taken in text from outside: then its child's inputs may come from there. */
 export const UNTRUSTED = "__statecard_untrusted";
 
+/** The lower limit of decisions that a task was started with, until its record holds it. */
+export const TASK_DECISIONS = "__statecard_task_decisions";
+
+/** Set where an input may only start a task: on one that exists it is `TASK_EXISTS`, never an answer. */
+export const MUST_BE_NEW = "__statecard_must_be_new";
+
+/** An AbortSignal: once aborted, the run ends before its next superstep; the one that runs commits. */
+export const STOP = "__statecard_stop";
+
 /** Marks a call from inside another graph's node that names a task of its own. */
 export const OWN_TASK = "__statecard_own_task";
 
@@ -53,7 +64,7 @@ export const OWN_TASK = "__statecard_own_task";
  * names it. So `goto`, `Send`, `updateState(asNode)` and replays cannot start a body out of turn.
  *
  * @returns the lease under which the node runs.
- * @throws NO_LEASE, ILLEGAL_ENTRY.
+ * @throws NO_LEASE, ILLEGAL_ENTRY, and TASK_STOPPED where the run is to end here.
  */
 export function enter(runtime: Runtime, node: string, execution: Execution, config: LangGraphRunnableConfig): Lease {
   const token: unknown = config.configurable?.[LEASE_TOKEN];
@@ -73,6 +84,10 @@ export function enter(runtime: Runtime, node: string, execution: Execution, conf
         details: { taskId, node, due },
       },
     );
+  }
+  const stop: unknown = config.configurable?.[STOP];
+  if (stop instanceof AbortSignal && stop.aborted) {
+    throw new WorkflowError("TASK_STOPPED", `task ${taskId} was stopped before ${node}; nothing is lost, resume it`);
   }
   return { taskId, token };
 }

@@ -17,7 +17,8 @@ import { outputOf } from "./act-map.ts";
 import { snapshotOf, type ChannelValues } from "./channels.ts";
 import { keepFacts } from "./facts.ts";
 import { rememberedFor } from "./remembered.ts";
-import { enter, SPENT, STREAM_REPLIES, UNTRUSTED, type Runtime } from "./runtime.ts";
+import { decideOutside, outsideOf } from "./outside.ts";
+import { enter, SPENT, STREAM_REPLIES, TASK_DECISIONS, UNTRUSTED, type Runtime } from "./runtime.ts";
 import type { Lease } from "./store.ts";
 import { viewOf } from "./view-of.ts";
 
@@ -29,12 +30,20 @@ export function stepNode(runtime: Runtime, name: string, step: RuntimeStep) {
   return async (values: ChannelValues, config: LangGraphRunnableConfig): Promise<Record<string, unknown>> => {
     const lease = enter(runtime, name, values.execution, config);
     const isCode = step.run !== undefined || step.map !== undefined || step.workflow !== undefined;
-    const memory = isCode ? [] : await rememberedFor(runtime, lease.taskId, values);
+    const { workflow, memories } = runtime;
+    const owner = () => ({ taskId: lease.taskId, state: snapshotOf(workflow, values).state });
+    const memory = isCode || !memories ? [] : await rememberedFor(memories, owner());
     const isUntrusted =
       config.configurable?.[UNTRUSTED] === true ||
+      // What an agent outside has read nobody knows.
+      (!isCode && outsideOf(config.configurable) !== null) ||
       (runtime.workflow.untrustedMessages && values.message !== null) ||
       (memory.length > 0 && runtime.memories?.isTrusted !== true);
-    const snapshot = namedSnapshot(runtime, values, lease, isUntrusted);
+    const limited: unknown = config.configurable?.[TASK_DECISIONS];
+    const snapshot = namedSnapshot(runtime, values, lease, {
+      ...(isUntrusted ? { untrusted: true } : {}),
+      ...(typeof limited === "number" ? { maxDecisions: limited } : {}),
+    });
     // A newer message replaces the latest observation; else that stays the latest.
     const observation = values.message === null ? null : messageOf(runtime, snapshot, values.message);
     const limit = reachedLimit(runtime.workflow, snapshot.execution);
@@ -95,10 +104,14 @@ function mapDecision(
   return { because: `${tool} for ${items.length} items`, calls: items.map((args) => ({ tool, args })) };
 }
 
-function namedSnapshot(runtime: Runtime, values: ChannelValues, lease: Lease, isUntrusted: boolean): Snapshot {
+function namedSnapshot(
+  runtime: Runtime,
+  values: ChannelValues,
+  lease: Lease,
+  marks: Pick<Execution, "untrusted" | "maxDecisions">,
+): Snapshot {
   const { execution, state } = snapshotOf(runtime.workflow, values);
-  const marked = isUntrusted ? { untrusted: true } : {};
-  return { state, execution: { ...execution, taskId: lease.taskId, ...marked } };
+  return { state, execution: { ...execution, taskId: lease.taskId, ...marks } };
 }
 
 /** The node's return: the changed fields, the record, and the message taken. */
@@ -183,6 +196,8 @@ async function askTheModel(
   lease: Lease,
   config: LangGraphRunnableConfig,
 ): Promise<Outcome> {
+  const outside = outsideOf(config.configurable);
+  if (outside) return decideOutside(runtime, outside, snapshot, lease);
   const { execution } = snapshot;
   const phase = phaseOf(runtime.workflow, execution.step, snapshot.state);
   const planner = phase?.kind === "plan" ? (step.plan?.planner ?? runtime.planner) : undefined;
@@ -196,7 +211,10 @@ async function askTheModel(
   const view = await viewOf(runtime, snapshot, observation, assignmentOf(phase), memory);
   const streaming = config.configurable?.[STREAM_REPLIES] === true;
   const { outputMode, toolArguments, modelTimeoutMs, clock, workflow, store } = runtime;
-  return decide({
+  const say = (delta: string) => config.writer?.({ type: "reply", delta });
+  // What a guard may mend or send back is told when it has passed.
+  const isHeld = streaming && Boolean(step.guards?.length);
+  const decided = await decide({
     workflow,
     snapshot,
     phase,
@@ -208,7 +226,7 @@ async function askTheModel(
     spent: spentBefore(config, execution),
     ...(outputMode ? { mode: outputMode } : {}),
     ...(toolArguments ? { toolArguments } : {}),
-    ...(streaming ? { onReply: (delta: string) => config.writer?.({ type: "reply", delta }) } : {}),
+    ...(streaming ? { onReply: say, holdReply: isHeld } : {}),
     onDoubt: (doubt) =>
       store.append(lease.taskId, execution.revision, "doubted", { step: execution.step, reason: redact(doubt) }),
     onRefusal: (refusal, answer) =>
@@ -218,6 +236,8 @@ async function askTheModel(
         answer: shorten(answer, 2000),
       }),
   });
+  if (isHeld && decided.ok && decided.decision.reply) say(decided.decision.reply);
+  return decided;
 }
 
 /** What answers cost that were refused at this revision in an earlier run, before a call that failed. */

@@ -32,7 +32,7 @@ export interface Lease {
 export interface TaskEvent {
   readonly sequence: number;
   readonly revision: number;
-  /** `started`, `source`, `asked`, `decision`, `call`, `returned`, `result`, `failure`, `retry`, `refused`, `answered`, `edited`, `forked`, `migrated`, `imported`, `override`, `snapshot`, `doubted` or `error`. */
+  /** `started`, `source`, `asked`, `decision`, `call`, `returned`, `result`, `failure`, `retry`, `refused`, `answered`, `edited`, `forked`, `migrated`, `imported`, `override`, `cancelled`, `resumed`, `review`, `snapshot`, `proposed`, `doubted` or `error`. */
   readonly kind: string;
   /** Milliseconds since the epoch. */
   readonly at: number;
@@ -79,6 +79,12 @@ export interface TaskStore extends RequestStore, Journal {
    * @throws TASK_BUSY while another owner holds the task.
    */
   acquire(taskId: string): Promise<Lease>;
+  /**
+   * Takes the lease from whoever holds it, who can commit nothing any more.
+   *
+   * @throws TASK_BUSY where the guarantees are `in-process` and the task runs: nothing could stop it.
+   */
+  takeOver(taskId: string): Promise<Lease>;
   /** From now on the owner sees every answer that comes. */
   running(lease: Lease): Promise<void>;
   renew(lease: Lease): Promise<void>;

@@ -1,3 +1,4 @@
+import { randomInt } from "node:crypto";
 import { WorkflowError } from "../errors.ts";
 
 const MAX_TASK_ID = 2048;
@@ -13,4 +14,10 @@ export function checkTaskId(taskId: string, hint = ""): string {
   if (taskId !== "" && taskId.length <= MAX_TASK_ID && !/[\u0000-\u001f\u007f]/.test(taskId)) return taskId;
   const rule = `a task id is a text of at most ${MAX_TASK_ID} characters without control characters`;
   throw new WorkflowError("INVALID_TASK_ID", `${rule}${hint && `; ${hint}`}`);
+}
+
+/** A readable id that is not taken: the workflow's name and 36^6 possibilities. */
+export function newTaskId(workflow: string): string {
+  const letters = "abcdefghijklmnopqrstuvwxyz0123456789";
+  return `${workflow}-${Array.from({ length: 6 }, () => letters[randomInt(letters.length)]).join("")}`;
 }

@@ -1,5 +1,6 @@
 import { emptyState, pickState } from "../state/fields.ts";
 import { newExecution, NO_USAGE, type Execution, type Observation } from "../state/execution.ts";
+import type { Memories } from "../memory/memories.ts";
 import { POLICIES, type Policy, type ViewOptions } from "../view/options.ts";
 import { cacheRule } from "../view/cache-rules.ts";
 import { paidTokens, type Paid } from "../view/cost.ts";
@@ -12,6 +13,7 @@ import { barAtTheEnd, withFacts } from "../view/status-bar/told.ts";
 import { isSameObservation, transcript, type Turn } from "../view/transcript.ts";
 import { settle } from "../workflow/settle.ts";
 import type { AnyWorkflow, Snapshot } from "../workflow/define.ts";
+import { rememberedFor } from "./remembered.ts";
 import type { TaskEvent, TaskStore } from "./store.ts";
 import { standingIn } from "./view-of.ts";
 
@@ -83,7 +85,12 @@ async function snapshotsByRevision(
 }
 
 /** The prompt of a task's next decision, as the runtime renders it. Pure. */
-function viewUnder(view: ViewOptions, told: StatusBarInput, events: readonly TaskEvent[]): View {
+function viewUnder(
+  view: ViewOptions,
+  told: StatusBarInput,
+  events: readonly TaskEvent[],
+  memory: readonly string[] = [],
+): View {
   const { workflow, snapshot, observation } = told;
   return renderView({
     workflow,
@@ -93,6 +100,7 @@ function viewUnder(view: ViewOptions, told: StatusBarInput, events: readonly Tas
     turns: transcript(events),
     options: view,
     standing: standingIn(events),
+    memory,
   });
 }
 
@@ -109,6 +117,8 @@ export interface Preview {
 export interface PreviewOptions {
   readonly view: ViewOptions;
   readonly now: number;
+  /** Whose memory block the prompts show; none unless set. */
+  readonly memories?: Memories | undefined;
   /** What the user would say next; null for nothing. */
   readonly message: string | null;
   /** Run-time facts that are switched for this preview. */
@@ -130,7 +140,7 @@ export async function previews(
   store: TaskStore | null,
   workflow: AnyWorkflow,
   taskId: string | null,
-  { view, now, message, switches = NOT_SWITCHED }: PreviewOptions,
+  { view, now, memories, message, switches = NOT_SWITCHED }: PreviewOptions,
 ): Promise<Previews> {
   const stored = store && taskId !== null ? await latestSnapshot(store, workflow, taskId) : null;
   const before = stored ?? { execution: newExecution(workflow), state: emptyState(workflow.state) };
@@ -144,12 +154,13 @@ export async function previews(
   const isRetold = message !== null || switches.on.length + switches.off.length > 0;
   const told = { ...input, observation: said && isRetold ? withFacts({ ...input, observation: said }) : said };
   const earlier = stored && store && taskId !== null ? await decisionBefore(store, workflow, taskId, events) : null;
+  const memory = memories ? await rememberedFor(memories, { taskId: taskId ?? "", state: snapshot.state }) : [];
   const rule = cacheRule(view.provider ?? "unknown");
   return {
     all: POLICIES.map((policy) => {
       const under = { ...view, policy, statusBar: options };
-      const shown = viewUnder(under, told, events);
-      const sent = earlier ? [promptOf(viewUnder(under, { ...earlier.told, options }, earlier.events))] : [];
+      const shown = viewUnder(under, told, events, memory);
+      const sent = earlier ? [promptOf(viewUnder(under, { ...earlier.told, options }, earlier.events, memory))] : [];
       return { policy, view: shown, tokens: viewTokens(shown), cost: paidTokens(rule, sent, promptOf(shown)) };
     }),
     shares: techniqueShares({ ...input, observation: said }),

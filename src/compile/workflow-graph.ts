@@ -9,11 +9,12 @@ import type { Fields, ValueOf } from "../state/fields.ts";
 import { retry } from "../workflow/record.ts";
 import { ACT } from "../workflow/next-step.ts";
 import { checkEdit } from "./admit-edit.ts";
+import { cancelTask } from "./cancel.ts";
 import { unknownTask } from "./admit-input.ts";
 import { drawTable } from "./drawing.ts";
 import { personOf } from "./identity.ts";
 import { runNested } from "./nested.ts";
-import { overridden, overrideIn, permitOverride, type Override } from "./override.ts";
+import { overridden, permissionIn, permitOverride, type Override } from "./override.ts";
 import { requireCheckpoint, runTask, type RunOptions } from "./run.ts";
 import { OWN_TASK, STREAM_REPLIES, type Runtime } from "./runtime.ts";
 import { LEASE_TOKEN, LOADED, type Lease } from "./store.ts";
@@ -150,12 +151,26 @@ export class WorkflowGraph<F extends Fields = Fields, I extends keyof F & string
       const values = { ...redactDeep(change.values ?? {}), execution };
       await super.bulkUpdateState({ configurable }, [{ updates: [{ values, asNode: ACT }] }]);
       if (store.guarantees === "in-process") {
-        const data = { ...overrideIn(permit), from: head.execution.step, to: execution.step };
+        const { who, reason } = permissionIn(permit) ?? {};
+        const data = { who, reason, from: head.execution.step, to: execution.step };
         await store.append(taskId, execution.revision, "override", data);
       }
     } finally {
       await store.release(lease);
     }
+  }
+
+  /**
+   * Ends a task for good, whoever runs it: that process loses its lease and can commit nothing more. What
+   * was done stays done; a call that has begun is not undone. Who did it (`signedIn`) and why are logged.
+   *
+   * @throws UNKNOWN_TASK, TASK_FINISHED, TASK_CANCELLED; with another LangGraph checkpointer also TASK_BUSY,
+   * since there nothing could stop a run.
+   * @example await graph.cancel({ configurable: { thread_id: "t-1", ...signedIn("ada") } }, "asked twice")
+   */
+  async cancel(config: RunOptions, reason = ""): Promise<void> {
+    const by = { who: personOf(config.configurable), reason: redact(reason.trim()) };
+    await cancelTask(this.runtime, taskIdOf(config.configurable), by);
   }
 
   /**

@@ -1,10 +1,10 @@
 import { CallbackManagerForLLMRun } from "@langchain/core/callbacks/manager";
 import { BaseChatModel } from "@langchain/core/language_models/chat_models";
-import { AIMessageChunk, type BaseMessage } from "@langchain/core/messages";
+import { AIMessageChunk, mergeUsageMetadata, type BaseMessage } from "@langchain/core/messages";
 import { ChatGenerationChunk, type ChatResult } from "@langchain/core/outputs";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import { isWorkflowError, WorkflowError } from "../errors.ts";
-import type { Clock } from "../internal/clock.ts";
+import { MAX_TIMER_MS, type Clock } from "../internal/clock.ts";
 import { isPlainObject, shorten } from "../internal/json.ts";
 import { StreamRedactor } from "../internal/redact.ts";
 import type { Usage } from "../state/execution.ts";
@@ -26,6 +26,8 @@ export interface ChatRequest {
   readonly config: RunnableConfig;
   /** Gets the text of a `reply` while it is written. Its presence makes the answer stream. */
   readonly onReply?: (delta: string) => void;
+  /** True where nothing of a reply may leave before the whole answer was judged. */
+  readonly holdReply?: boolean;
 }
 
 /** One answer, right or wrong: the raw text and the usage are kept in any case. */
@@ -71,7 +73,7 @@ function rejectsResponseFormat(error: unknown): boolean {
 
 async function askOnce(request: ChatRequest, mode: OutputMode): Promise<ChatAnswer> {
   const timeout = new AbortController();
-  const timer = setTimeout(() => timeout.abort(), request.timeoutMs);
+  const timer = setTimeout(() => timeout.abort(), Math.min(request.timeoutMs, MAX_TIMER_MS));
   const outer = request.config.signal;
   const signal = outer ? AbortSignal.any([outer, timeout.signal]) : timeout.signal;
   const reader = new AnswerReader(request.clock);
@@ -106,7 +108,12 @@ async function read(request: ChatRequest, mode: OutputMode, signal: AbortSignal,
         yield chunk;
       }
     };
-    const front = new ReplyModel(model.getName(), inner, () => reader.usageMetadata, onReply);
+    const front = new ReplyModel(
+      model.getName(),
+      inner,
+      () => reader.usageMetadata,
+      request.holdReply ? null : onReply,
+    );
     await front.invoke([...messages], {
       signal,
       callbacks: config.callbacks,
@@ -166,11 +173,18 @@ function modelFailure(model: BaseChatModel, error: unknown): WorkflowError {
   });
 }
 
+/** Why an answer ended; Anthropic's pieces say it beside their metadata. */
+interface Finish {
+  readonly finish_reason?: unknown;
+  readonly stop_reason?: unknown;
+}
+
 /** Collects what an answer is made of, whether it comes whole or in pieces. */
 class AnswerReader {
   private readonly clock: Clock;
   private readonly start: number;
   private first: number | null = null;
+  private readonly firstCall = new FirstCall();
   private content = "";
   private toolArguments = "";
   private refusal = "";
@@ -185,14 +199,18 @@ class AnswerReader {
   push(message: BaseMessage): void {
     const chunk = message as AIMessageChunk;
     const text = contentText(chunk.content);
-    const pieces = toolText(chunk);
+    const pieces = this.firstCall.textIn(chunk);
     this.content += text;
     this.toolArguments += pieces;
     if (text || pieces) this.first ??= this.clock.now();
-    if (chunk.usage_metadata) this.usageMetadata = chunk.usage_metadata;
+    // Each piece tells what it adds: some providers count what was read in the first and what was written in the last.
+    if (chunk.usage_metadata) {
+      const before = this.usageMetadata;
+      this.usageMetadata = before ? mergeUsageMetadata(before, chunk.usage_metadata) : chunk.usage_metadata;
+    }
     this.refusal += refusalIn(chunk);
-    const metadata = chunk.response_metadata as { finish_reason?: unknown; stop_reason?: unknown };
-    const finish = metadata.finish_reason ?? metadata.stop_reason;
+    const said = { ...chunk.additional_kwargs, ...chunk.response_metadata } as Finish;
+    const finish = said.finish_reason ?? said.stop_reason;
     if (typeof finish === "string") this.finish = finish;
   }
 
@@ -222,13 +240,20 @@ function contentText(content: AIMessageChunk["content"]): string {
 }
 
 /** Only the first tool call counts: a decision is one object. */
-function toolText(message: AIMessageChunk): string {
-  if (message.tool_call_chunks?.length) {
-    return message.tool_call_chunks.map((call) => ((call.index ?? 0) === 0 ? (call.args ?? "") : "")).join("");
+class FirstCall {
+  /** Some providers count calls, some all blocks of an answer, the text before the call included. */
+  private index: number | string | undefined;
+
+  textIn(message: AIMessageChunk): string {
+    const pieces = message.tool_call_chunks ?? [];
+    if (pieces.length > 0) {
+      this.index ??= pieces[0]?.index ?? 0;
+      return pieces.map((call) => ((call.index ?? this.index) === this.index ? (call.args ?? "") : "")).join("");
+    }
+    const call = message.tool_calls?.[0];
+    if (call) return JSON.stringify(call.args);
+    return message.invalid_tool_calls?.[0]?.args ?? "";
   }
-  const call = message.tool_calls?.[0];
-  if (call) return JSON.stringify(call.args);
-  return message.invalid_tool_calls?.[0]?.args ?? "";
 }
 
 /**
@@ -239,13 +264,13 @@ class ReplyModel extends BaseChatModel {
   private readonly label: string;
   private readonly inner: () => AsyncGenerator<AIMessageChunk>;
   private readonly usage: () => AIMessageChunk["usage_metadata"];
-  private readonly onReply: (delta: string) => void;
+  private readonly onReply: ((delta: string) => void) | null;
 
   constructor(
     label: string,
     inner: () => AsyncGenerator<AIMessageChunk>,
     usage: () => AIMessageChunk["usage_metadata"],
-    onReply: (delta: string) => void,
+    onReply: ((delta: string) => void) | null,
   ) {
     super({});
     this.label = label;
@@ -280,7 +305,7 @@ class ReplyModel extends BaseChatModel {
     manager?: CallbackManagerForLLMRun,
   ): AsyncGenerator<ChatGenerationChunk> {
     for await (const delta of this.deltas()) {
-      this.onReply(delta);
+      this.onReply?.(delta);
       const generation = new ChatGenerationChunk({ text: delta, message: new AIMessageChunk({ content: delta }) });
       yield generation;
       await manager?.handleLLMNewToken(delta, undefined, undefined, undefined, undefined, { chunk: generation });
@@ -294,13 +319,14 @@ class ReplyModel extends BaseChatModel {
 
   /** The pieces of the reply, as soon as it is sure that no secret begins in them. */
   private async *deltas(): AsyncGenerator<string> {
+    const firstCall = new FirstCall();
     const scanner = new ReplyScanner();
     const redactor = new StreamRedactor();
     for await (const chunk of this.inner()) {
-      const delta = redactor.push(scanner.push(toolText(chunk) || contentText(chunk.content)));
-      if (delta) yield delta;
+      const delta = redactor.push(scanner.push(firstCall.textIn(chunk) || contentText(chunk.content)));
+      if (delta && this.onReply) yield delta;
     }
     const rest = redactor.end();
-    if (rest) yield rest;
+    if (rest && this.onReply) yield rest;
   }
 }

@@ -4,7 +4,7 @@ import type { RunnableConfig } from "@langchain/core/runnables";
 import { isWorkflowError } from "../errors.ts";
 import type { Clock } from "../internal/clock.ts";
 import { shorten } from "../internal/json.ts";
-import { redactDeep } from "../internal/redact.ts";
+import { redact, redactDeep } from "../internal/redact.ts";
 import { addUsage, NO_USAGE, type Measures, type Usage } from "../state/execution.ts";
 import type { Refusal } from "../state/patch.ts";
 import { block, escapeTags } from "../view/text.ts";
@@ -39,6 +39,8 @@ export interface DecideRequest {
   readonly clock: Clock;
   readonly config: RunnableConfig;
   readonly onReply?: (delta: string) => void;
+  /** True where nothing of a reply may leave before the decision was judged. */
+  readonly holdReply?: boolean;
   /** Told what an output guard goes on doubting in a decision that passes. */
   readonly onDoubt?: (doubt: string) => void | Promise<void>;
   /** Told of each refused answer as it happens. */
@@ -83,7 +85,7 @@ export async function decide(request: DecideRequest): Promise<Decided> {
       firstTokenMs: firstTokenMs ?? 0,
       viewBytes: viewBytes(request.view),
     });
-    const read = readAnswer(answer, workflow, snapshot, sentBack);
+    const read = readAnswer(answer, workflow, snapshot, { sentBack, isLast: refused >= MAX_CORRECTIONS });
     if (read.ok) {
       for (const doubt of read.doubts) await request.onDoubt?.(doubt);
       return { ok: true, decision: read.decision, cost: { usage, measures: measures(), refused } };
@@ -102,26 +104,49 @@ export async function decide(request: DecideRequest): Promise<Decided> {
   }
 }
 
+/** What the step's guards have been asked before about the decision in hand. */
+export interface GuardsAsked {
+  /** Those that have sent it back; one that does so now is added. */
+  readonly sentBack: Set<number>;
+  /** True where there is no answer after this one, so that none can be sent back. */
+  readonly isLast: boolean;
+}
+
 function readAnswer(
   answer: ChatAnswer,
   workflow: AnyWorkflow,
   snapshot: Snapshot,
-  sentBack: Set<number>,
+  asked: GuardsAsked,
 ): { ok: true; decision: Decision; doubts: readonly string[] } | { ok: false; refusal: Refusal } {
   if (answer.refusal) {
-    const reason = `the model refused to answer: ${shorten(answer.refusal, 300)}`;
+    const reason = `the model refused to answer: ${shorten(redact(answer.refusal), 300)}`;
     return { ok: false, refusal: { code: "MODEL_REFUSED", reason } };
   }
   if (answer.cutOff) {
     const reason = "the answer reached the output limit before it ended; answer again, shorter";
     return { ok: false, refusal: { code: "INVALID_DECISION", reason } };
   }
-  const parsed = parseDecision(answer.text);
+  return admitText(answer.text, workflow, snapshot, asked);
+}
+
+/**
+ * Reads the text of a decision and checks it against the table, the state and the step's guards, whoever made it.
+ * Pure, but for what a guard does.
+ *
+ * @returns the decision as the guards have mended it, with what they go on doubting, or why it is refused.
+ */
+export function admitText(
+  text: string,
+  workflow: AnyWorkflow,
+  snapshot: Snapshot,
+  { sentBack, isLast }: GuardsAsked,
+): { ok: true; decision: Decision; doubts: readonly string[] } | { ok: false; refusal: Refusal } {
+  const parsed = parseDecision(text);
   if (!parsed.ok) return parsed;
   const decision = redactDeep(parsed.decision);
   const admitted = admitDecision(workflow, snapshot, decision);
   if (!admitted.ok) return admitted;
-  const guarded = askGuards(workflow.steps[snapshot.execution.step], snapshot, decision, sentBack);
+  const guarded = askGuards(workflow.steps[snapshot.execution.step], snapshot, decision, sentBack, isLast);
   if (guarded.kind === "sent back") {
     sentBack.add(guarded.guard);
     return { ok: false, refusal: { code: "OUTPUT_GUARD", reason: shorten(guarded.reason, 1000) } };

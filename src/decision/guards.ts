@@ -12,9 +12,11 @@ export type Guarded =
 
 /**
  * Asks a step's output guards, in order. Each may pass a decision, mend it, or send it back; what it has sent
- * back once it cannot send back again: then the decision passes, and the doubt is told.
+ * back once it cannot send back again, and nothing can after the last correction: then the decision passes, and
+ * the doubt is told.
  *
  * @param sentBack the guards that have sent this decision back before, by position.
+ * @param isLast true where the model is not asked again.
  * @throws STEP_FAILED where a guard throws or gives no clear answer.
  */
 export function askGuards(
@@ -22,19 +24,21 @@ export function askGuards(
   { execution, state }: Snapshot,
   decision: Decision,
   sentBack: ReadonlySet<number>,
+  isLast: boolean,
 ): Guarded {
   let now = decision;
   const doubts: string[] = [];
   for (const [position, guard] of (step?.guards ?? []).entries()) {
+    const isPast = isLast || sentBack.has(position);
     const verdict = verdictOf(() => {
       const { patch = null, reply = null, ask = null, next = null } = now;
       const output = frozenCopy({ patch: patch ?? {}, reply, ask, next });
-      return guard(output as never, frozenCopy(state) as never, sentBack.has(position));
+      return guard(output as never, frozenCopy(state) as never, isPast);
     }, execution.step);
     if (verdict === null) continue;
     if ("mend" in verdict) {
       now = mended(now, verdict.mend);
-    } else if (sentBack.has(position)) doubts.push(verdict.sendBack);
+    } else if (isPast) doubts.push(verdict.sendBack);
     else return { kind: "sent back", guard: position, reason: verdict.sendBack };
   }
   return { kind: "passed", decision: now, doubts };

@@ -1,6 +1,7 @@
 import { jsonrepair } from "jsonrepair";
 import { z } from "zod";
-import { isPlainObject, shorten } from "../internal/json.ts";
+import { isPlainObject, isTooDeep, shorten } from "../internal/json.ts";
+import { redact } from "../internal/redact.ts";
 import { expectationSchema, type Call } from "../state/execution.ts";
 import type { Refusal } from "../state/patch.ts";
 import type { Decision } from "../workflow/record.ts";
@@ -57,9 +58,10 @@ export function shapeDecision(value: unknown): Parsed {
   const parsed = decisionShape.safeParse(value);
   if (!parsed.success) {
     const issues = parsed.error.issues.map((issue) => [issue.path.join("."), issue.message].filter(Boolean).join(": "));
-    return refuse(`the answer has the wrong shape: ${shorten(issues.join("; "), 300)}`);
+    return refuse(`the answer has the wrong shape: ${shorten(redact(issues.join("; ")), 300)}`);
   }
   const { because, patch, clear, next, calls, ask, reply } = parsed.data;
+  if (isTooDeep(patch) || calls?.some(({ args }) => isTooDeep(args))) return refuse("its values are nested too deeply");
   return {
     ok: true,
     decision: {
@@ -107,7 +109,8 @@ function readObject(raw: string): { ok: true; object: Record<string, unknown> } 
   if (decisions.length > 1) return refuse("the answer holds more than one JSON object; answer with exactly one");
   if (only) return { ok: true, object: only };
   const what = pieces.length > 0 ? "is no decision in valid JSON" : "holds no JSON object";
-  return refuse(`the answer ${what}: "${shorten(raw.trim(), 80)}"`);
+  // In this order: half a secret is not recognised any more.
+  return refuse(`the answer ${what}: "${shorten(redact(raw.trim()), 80)}"`);
 }
 
 function tryParse(text: string): unknown {
@@ -127,9 +130,10 @@ function tryRepair(text: string): unknown {
 }
 
 // A string in either quote, a comment, an ellipsis, or a bracket. A single quote opens a string only
-// where a value or key can stand; elsewhere it is an apostrophe.
+// where a value or key can stand; elsewhere it is an apostrophe. (What stands before is looked at for quotes only:
+// looked at everywhere, a run of blanks would be read again from each of them.)
 const TOKEN =
-  /"(?:[^"\\]|\\.)*"?|(?<=[[{,:]\s*)'(?:[^'\\]|\\.)*'?|\/\/[^\n]*|\/\*[\s\S]*?(?:\*\/|$)|\.\.\.|…|[{}[\]]/gs;
+  /"(?:[^"\\]|\\.)*"?|'(?<=[[{,:]\s*')(?:[^'\\]|\\.)*'?|\/\/[^\n]*|\/\*[\s\S]*?(?:\*\/|$)|\.\.\.|…|[{}[\]]/gs;
 
 /**
  * Cuts the outermost JSON objects out of a text. An ellipsis in one stands for something left out, so

@@ -12,9 +12,12 @@ export class ReplyScanner {
   private inString = false;
   private expectsKey = true;
   private escape = "";
+  /** The first half of a character, until the other one comes: pieces may be written out one by one. */
+  private half = "";
 
   push(piece: string): string {
-    let added = "";
+    let added = this.half;
+    this.half = "";
     for (const character of piece) {
       if (!this.inString) {
         this.structure(character);
@@ -26,7 +29,9 @@ export class ReplyScanner {
       if (this.expectsKey) this.key += text;
       else if (this.key === "reply") added += text;
     }
-    return added;
+    if (!/[\ud800-\udbff]$/.test(added)) return added;
+    this.half = added.slice(-1);
+    return added.slice(0, -1);
   }
 
   private structure(character: string): void {

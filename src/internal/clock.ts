@@ -5,3 +5,6 @@ export interface Clock {
 }
 
 export const systemClock: Clock = { now: () => Date.now() };
+
+/** What a timer can wait at most; above it fires at once. */
+export const MAX_TIMER_MS = 2_147_483_647;

@@ -87,8 +87,16 @@ export function notJson(value: unknown, depth = 0): string | null {
   return null;
 }
 
+/** Whether a value is nested deeper than anything that is kept; recursion over what a model wrote has to end. */
+export function isTooDeep(value: unknown, depth = 0): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  return depth >= MAX_DEPTH || Object.values(value).some((item) => isTooDeep(item, depth + 1));
+}
+
 /** Cuts a text for a log line or error message; says how much was left out. */
 export function shorten(text: string, length = 200): string {
   if (text.length <= length) return text;
-  return `${text.slice(0, length)}… (${text.length - length} more characters)`;
+  // Half a character is no text: providers refuse a prompt that holds one.
+  const kept = text.slice(0, length).replace(/[\ud800-\udbff]$/, "");
+  return `${kept}… (${text.length - kept.length} more characters)`;
 }

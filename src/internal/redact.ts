@@ -1,6 +1,7 @@
 import { isPlainObject } from "./json.ts";
 
-const REDACTED = "[redacted]";
+/** What stands where a secret was. */
+export const REDACTED = "[redacted]";
 
 // Formats of keys that providers issue; what looks like one never reaches a state, prompt, log or error.
 const KEY_FORMATS = [
@@ -15,7 +16,8 @@ const KEY_FORMATS = [
   String.raw`\bglpat-[\w-]{18,}`,
   String.raw`\bsc_[A-Za-z0-9_-]{40,}`,
   String.raw`\b[Bb]earer\s+[\w.~+/-]{16,}=*`,
-  String.raw`\beyJ[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]{10,}`,
+  // A first part without an end is looked at again from every "-eyJ" in it, so it must have one.
+  String.raw`\beyJ[\w-]{10,1000}\.eyJ[\w-]{10,}\.[\w-]{10,}`,
   String.raw`-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)`,
 ];
 
@@ -23,6 +25,11 @@ const KEY_FORMATS = [
 const SECRET_NAME = /(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)$/i;
 const MIN_FOUND = 12;
 const MIN_DECLARED = 4;
+
+/** Whether an environment variable's name says that its value is a secret. */
+export function isSecretName(name: string): boolean {
+  return SECRET_NAME.test(name);
+}
 
 /** The values that are secret in this process; they have no other home than its environment. */
 const values = new Set<string>();

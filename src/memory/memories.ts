@@ -1,6 +1,7 @@
 import { WorkflowError } from "../errors.ts";
 import type { State } from "../state/fields.ts";
 import type { AnyWorkflow } from "../workflow/define.ts";
+import { cleanUpOnce } from "./clean-up.ts";
 import { Memory } from "./memory.ts";
 import type { MemoryStore } from "./store.ts";
 import type { Summarise } from "./summarise.ts";
@@ -64,6 +65,16 @@ export class Memories {
     if (userField !== undefined && named === undefined) return null;
     const owner = { ...(named === undefined ? {} : { user: named }), ...(agent === undefined ? {} : { agent }) };
     return new Memory(store, owner, summarise);
+  }
+
+  /**
+   * Deletes from the store, of all owners, what has expired and what was passing, at most once a day (UTC). The store
+   * holds the day, so that of many processes one does it.
+   *
+   * @returns how many were deleted; null where that was done already.
+   */
+  cleanUpDaily(): Promise<number | null> {
+    return cleanUpOnce(this.options.store);
   }
 
   /** Whether the tasks of a workflow can say whose memory they use. Pure. */

@@ -4,17 +4,16 @@ import { redact } from "../internal/redact.ts";
 import { blockLines, type BlockOptions } from "./block.ts";
 import { condense } from "./condense.ts";
 import { namespaceOf, type MemoryOwner } from "./owner.ts";
+import { MEMORY_TYPES, type MemoryType } from "../workflow/memorable.ts";
 import type { MemoryStore } from "./store.ts";
 import { sentenceOf, type Summarise } from "./summarise.ts";
 import {
   MAX_TEXT,
   MAX_TIME,
-  MEMORY_TYPES,
   memoryId,
   memoryIn,
   toValue,
   type MemoryItem,
-  type MemoryType,
   type NewMemory,
   type RecalledMemory,
 } from "./value.ts";
@@ -69,9 +68,10 @@ export class Memory {
    * @throws INVALID_OPTIONS for a memory without text or with a priority that there is not.
    */
   async remember(memory: NewMemory): Promise<Remembered> {
-    const { text, isCondensed } = await this.shortText(memory.text);
+    const { text, said, isCondensed } = await this.shortText(memory.text);
     const value = checkedValue({ ...memory, text }, this.store.now());
-    const id = memoryId(value);
+    // Without a model's sentence, which comes out differently each time: the same text is the same memory.
+    const id = memoryId({ ...value, text: said });
     const { isNew } = await this.store.write(this.namespace, id, value);
     const written = toMemory(await this.store.get(this.namespace, id));
     const now = this.store.now();
@@ -79,13 +79,15 @@ export class Memory {
     return { memory: written ?? { id, ...value, createdAt: now, updatedAt: now }, isNew, isCondensed };
   }
 
-  private async shortText(given: string): Promise<{ readonly text: string; readonly isCondensed: boolean }> {
+  /** A text as it is stored, and the part of it that depends on nothing but what was given. */
+  private async shortText(given: string) {
     // Redacted before it is cut: half a secret is not recognised any more.
     const whole = redact(given.slice(0, MAX_READ)).trim();
-    if (whole.length <= MAX_TEXT) return { text: whole, isCondensed: false };
+    if (whole.length <= MAX_TEXT) return { text: whole, said: whole, isCondensed: false };
     const sentence = await sentenceOf(this.summarise, condense(whole, 4 * MAX_TEXT));
-    const room = sentence === "" ? MAX_TEXT : MAX_TEXT - sentence.length - 1;
-    return { text: [sentence, condense(whole, room)].filter(Boolean).join("\n"), isCondensed: true };
+    const said = condense(whole, MAX_TEXT);
+    const text = sentence === "" ? said : `${sentence}\n${condense(whole, MAX_TEXT - sentence.length - 1)}`;
+    return { text, said, isCondensed: true };
   }
 
   /** What fits a query: the best match first, then the highest priority, then the newest. */

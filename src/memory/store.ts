@@ -1,5 +1,5 @@
 import type { BaseStore, Item, SearchItem } from "@langchain/langgraph-checkpoint";
-import type { MemoryType } from "./value.ts";
+import type { MemoryType } from "../workflow/memorable.ts";
 
 /** Which memories of a namespace to read, and in which order. */
 export interface MemoryList {

@@ -1,9 +1,10 @@
 import { z } from "zod";
 import { ToolError } from "../tools/tool-error.ts";
+import { MEMORY_TYPES } from "../workflow/memorable.ts";
 import { defineTool, type ToolContext } from "../workflow/tool.ts";
 import type { Memories } from "./memories.ts";
 import type { Memory } from "./memory.ts";
-import { MEMORY_TYPES, type MemoryItem } from "./value.ts";
+import type { MemoryItem } from "./value.ts";
 
 const MAX_GIVEN = 100_000;
 const DAY_MS = 24 * 60 * 60 * 1000;

@@ -1,9 +1,6 @@
 import { z } from "zod";
 import { digest } from "../internal/digest.ts";
-
-/** What a memory is about, and with it how much it matters unless that is said. */
-export const MEMORY_TYPES = ["preference", "fact", "task_result", "snapshot"] as const;
-export type MemoryType = (typeof MEMORY_TYPES)[number];
+import { MEMORY_TYPES, type Memorable, type MemoryType } from "../workflow/memorable.ts";
 
 /** The first label of every namespace of memories: other items of a LangGraph store stay out of them. */
 export const MEMORY_ROOT = "memory";
@@ -30,20 +27,14 @@ const valueSchema = z.object({
 });
 export type MemoryValue = z.infer<typeof valueSchema>;
 
-export interface NewMemory {
-  readonly type: MemoryType;
-  /** One statement; what has more than 1,000 characters is condensed. */
-  readonly text: string;
-  /** From 0 to 5. Unless set, a preference has 5, the result of a task 3, a fact and a snapshot 1. */
-  readonly priority?: number;
+export interface NewMemory extends Memorable {
   /** Milliseconds since the epoch: from then on it is gone. */
   readonly expiresAt?: number;
   /** The same from now on, in milliseconds. */
   readonly timeToLiveMs?: number;
-  /** The task, step and skill that wrote it. */
+  /** The task and step that wrote it. */
   readonly taskId?: string;
   readonly step?: string;
-  readonly skill?: string;
 }
 
 /** A memory that is read back. */

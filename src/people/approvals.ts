@@ -1,5 +1,5 @@
 import { WorkflowError } from "../errors.ts";
-import { shorten } from "../internal/json.ts";
+import { isPlainObject, shorten } from "../internal/json.ts";
 import type { Call } from "../state/execution.ts";
 import type { State } from "../state/fields.ts";
 import type { AnyWorkflow } from "../workflow/define.ts";
@@ -49,7 +49,7 @@ export function suffices({ count, approvers }: NeededApproval, people: readonly 
 
 function demanded(approval: Approval | undefined, step: string, call: Call, state: State): ApprovalRule[] {
   if (approval === undefined) return [];
-  let asked: boolean | ApprovalRule;
+  let asked: unknown;
   try {
     asked = typeof approval === "function" ? approval(call.args as never, state as never) : approval;
   } catch (error) {
@@ -60,7 +60,21 @@ function demanded(approval: Approval | undefined, step: string, call: Call, stat
   }
   if (asked === false) return [];
   const rule = asked === true ? {} : asked;
-  return (rule.count ?? 1) > 0 ? [rule] : [];
+  if (!isRule(rule)) {
+    if (asked instanceof Promise) asked.catch(() => undefined);
+    const message = `the approval of ${call.tool} in step ${step} gave no clear answer; it has to return true, false or { approvers, count, expiresAfterMs } at once`;
+    throw new WorkflowError("STEP_FAILED", message);
+  }
+  return rule.count === 0 ? [] : [rule];
+}
+
+/** Whether a function's answer is a rule: a number that is none must not let a call run. */
+function isRule(value: unknown): value is ApprovalRule {
+  if (!isPlainObject(value)) return false;
+  const { approvers = [], count = 1, expiresAfterMs = 0 } = value;
+  const isCount = typeof count === "number" && Number.isInteger(count) && count >= 0;
+  const isTime = typeof expiresAfterMs === "number" && !Number.isNaN(expiresAfterMs);
+  return isCount && isTime && Array.isArray(approvers) && approvers.every((name) => typeof name === "string");
 }
 
 /** The request for an approval of a call. Pure. */
@@ -76,11 +90,15 @@ export function approvalRequest(id: string, call: Call, needed: NeededApproval, 
   };
 }
 
-/** The request to find out whether a call that was begun has happened. Pure. */
-export function unknownRequest(id: string, call: Call): Request {
+/**
+ * The request to find out whether a call that was begun has happened. Pure.
+ *
+ * @param approvers those who may approve the call: to say that it did not happen runs it again.
+ */
+export function unknownRequest(id: string, call: Call, approvers?: readonly string[]): Request {
   const question = `${describeCall(call)} was begun and left no result. Did it happen? Approve: it did. Reject: it did not, and it is run now.`;
   const content = { kind: "unknown" as const, question, tool: call.tool, args: call.args };
-  return { id, ...content, digest: requestDigest(content) };
+  return { id, ...content, digest: requestDigest(content), ...(approvers ? { approvers } : {}) };
 }
 
 /** A call in one line, for people. */

@@ -13,7 +13,8 @@ export interface Reply {
 /** The key under which our own `answer(...)` sends named replies through LangGraph's resume. */
 export const NAMED_REPLIES = "__statecard_replies";
 
-const REQUEST_ID = /^(?:w\d+\.\d+\/)*(?:q\d+\.\d+|[au]\d+\.\d+\.\d+(?:e\d+)?)$/;
+// A child workflow's begin with the run that asks, one of a list with its place in the list: `w3.0/`, `w3.0.1/`.
+const REQUEST_ID = /^(?:w\d+\.\d+(?:\.\d+)?\/)*(?:q\d+\.\d+|[au]\d+\.\d+\.\d+(?:e\d+)?)$/;
 const INTERRUPT_ID = /^[0-9a-f]{32}$/;
 
 /**
@@ -223,10 +224,7 @@ const NOT_TEXT =
  */
 export function checkText(text: string): string {
   if (text.trim() === "") {
-    throw new WorkflowError(
-      "INVALID_MESSAGE",
-      "the message is empty; write something, or give no message at all to be asked",
-    );
+    throw new WorkflowError("INVALID_MESSAGE", "it is empty; write something, or start without a message to be asked");
   }
   const bytes = Buffer.byteLength(text);
   if (bytes > MAX_MESSAGE_BYTES) {

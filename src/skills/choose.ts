@@ -1,5 +1,5 @@
 import type { EmbeddingsInterface } from "@langchain/core/embeddings";
-import MiniSearch from "minisearch";
+import { wordIndex } from "../internal/word-index.ts";
 import { skillsOf, type Skill, type SkillSource } from "./skill.ts";
 import { wordsOf } from "./words.ts";
 
@@ -18,8 +18,6 @@ const DEFAULT_LIMIT = 5;
 
 // Tuned on one half of the requests in bench/skills-requests.ts; `npm run bench -- skills` reports the other.
 const WEIGHTS = { name: 3, usage: 3, headings: 1, body: 2 };
-/** The usual BM25: without `d`, long instructions do not gain by every common word that they have somewhere. */
-const BM25 = { k: 1.2, b: 0.7, d: 0 };
 /** The beginning of instructions tells what they are for. */
 const INDEXED_CHARACTERS = 4000;
 
@@ -45,35 +43,18 @@ export async function chooseSkills(
   return ranked.slice(0, limit);
 }
 
-interface Indexed {
-  readonly skill: Skill;
-  readonly index: number;
-}
-
 // Skills stay the same objects until their files change.
-const indexes = new WeakMap<readonly Skill[], MiniSearch<Indexed>>();
+const indexes = new WeakMap<readonly Skill[], ReturnType<typeof wordIndex>>();
 
 function rankByWords(skills: readonly Skill[], open: readonly Skill[], request: string): readonly Skill[] {
   let index = indexes.get(skills);
   if (!index) {
-    index = indexOf(skills);
+    index = wordIndex(skills, { weights: WEIGHTS, partOf: fieldOf, wordsOf });
     indexes.set(skills, index);
   }
   const mayBeUsed = new Set(open);
-  const found = index.search(request, { boost: WEIGHTS, bm25: BM25 }).flatMap(({ id }) => skills[Number(id)] ?? []);
+  const found = index(request).flatMap((position) => skills[position] ?? []);
   return found.filter((skill) => mayBeUsed.has(skill));
-}
-
-function indexOf(skills: readonly Skill[]): MiniSearch<Indexed> {
-  const index = new MiniSearch<Indexed>({
-    fields: Object.keys(WEIGHTS),
-    idField: "index",
-    tokenize: (text) => [...wordsOf(text)],
-    processTerm: (term) => term,
-    extractField: ({ skill, index }, field) => (field === "index" ? index : fieldOf(skill, field)) as never,
-  });
-  index.addAll(skills.map((skill, index) => ({ skill, index })));
-  return index;
 }
 
 function fieldOf(skill: Skill, field: string): string {

@@ -19,7 +19,7 @@ const MODULE = /\.[cm]?[jt]s$/;
 
 const PUBLIC_KEYS = ["name", "description", "license", "compatibility", "metadata", "allowed-tools"];
 const TOOL_KEYS = ["effect", "idempotent", "timeout_ms", "limit", "reads", "writes"];
-const OWN_KEYS = ["when_to_use", "when_not_to_use", "parameters", "implementation", ...TOOL_KEYS];
+const OWN_KEYS = ["when_to_use", "when_not_to_use", "group", "parameters", "implementation", "workflow", ...TOOL_KEYS];
 
 type Found = Pick<SkillProblem, "line" | "severity" | "code" | "message">;
 
@@ -60,6 +60,8 @@ export function readDeclaration(
     whenNotToUse: textOf(matter, "when_not_to_use", findings),
     parameters: parametersOf(matter, findings),
     implementation: implementationOf(matter, checkModule, findings),
+    workflow: workflowModuleOf(matter, checkModule, findings),
+    group: groupOf(matter, findings),
     reads: fieldsOf(matter, "reads", findings),
     writes: fieldsOf(matter, "writes", findings),
     license: licenseOf(matter, findings),
@@ -184,7 +186,7 @@ function implementationOf(
 ): SkillImplementation | null {
   const module = textOf(matter, "implementation", findings);
   if (module === null) return null;
-  const fault = MODULE.test(module) ? checkModule(module) : `${module} is no JavaScript or TypeScript module`;
+  const fault = faultOfModule(module, checkModule);
   if (fault !== null) findings.error("INVALID_IMPLEMENTATION", fault, "implementation");
   const given = Object.fromEntries(TOOL_KEYS.map((key) => [key, matter.value(key) ?? undefined]));
   const parsed = toolSchema.safeParse(given);
@@ -202,12 +204,36 @@ function implementationOf(
   };
 }
 
-function warnOfKeys(matter: FrontMatter, { implementation }: SkillDeclaration, findings: Findings): void {
+function faultOfModule(module: string, checkModule: ModuleCheck): string | null {
+  return MODULE.test(module) ? checkModule(module) : `${module} is no JavaScript or TypeScript module`;
+}
+
+function workflowModuleOf(matter: FrontMatter, checkModule: ModuleCheck, findings: Findings): string | null {
+  const module = textOf(matter, "workflow", findings);
+  if (module === null) return null;
+  const fault = matter.has("implementation")
+    ? "there is an implementation too; a skill is a tool or a step, not both"
+    : faultOfModule(module, checkModule);
+  if (fault !== null) findings.error("INVALID_IMPLEMENTATION", fault, "workflow");
+  return module;
+}
+
+function groupOf(matter: FrontMatter, findings: Findings): string | null {
+  const group = textOf(matter, "group", findings);
+  if (group === null || (group.length <= MAX_NAME && SKILL_NAME.test(group))) return group;
+  findings.error("INVALID_VALUE", `the group "${group}" has to be written like the name of a skill`, "group");
+  return null;
+}
+
+const WORKFLOW_KEYS = new Set(["parameters", "writes"]);
+
+function warnOfKeys(matter: FrontMatter, { implementation, workflow }: SkillDeclaration, findings: Findings): void {
   for (const key of matter.keys) {
     if (![...PUBLIC_KEYS, ...OWN_KEYS].includes(key)) {
       findings.warn("UNKNOWN_KEY", `unknown key ${key}; it means nothing here`, key);
     }
-    if (implementation === null && (key === "parameters" || TOOL_KEYS.includes(key))) {
+    const isUsed = implementation !== null || (workflow !== null && WORKFLOW_KEYS.has(key));
+    if (!isUsed && (key === "parameters" || TOOL_KEYS.includes(key))) {
       findings.warn("ODD_VALUE", `${key} means nothing without an implementation`, key);
     }
   }

@@ -1,22 +1,15 @@
-import { createHash } from "node:crypto";
-import { join } from "node:path";
-import { pathToFileURL } from "node:url";
 import { z } from "zod";
 import { jsonBytes, notJson, shorten } from "../internal/json.ts";
 import { ToolError } from "../tools/tool-error.ts";
 import type { State } from "../state/fields.ts";
+import { MEMORY_TYPES, type Memorable } from "../workflow/memorable.ts";
 import type { ToolContext } from "../workflow/tool.ts";
-import { faultOfPath, readTextFile } from "./files.ts";
+import { exportsOf } from "./module.ts";
 import type { Skill, SkillImplementation } from "./skill.ts";
 import { resourceOf } from "./stages.ts";
 
-/** What a skill found worth remembering; whoever keeps memories reads them from the result. */
-export interface NewMemory {
-  readonly type: "preference" | "fact" | "task_result" | "snapshot";
-  readonly text: string;
-  /** From 0, passing, to 5, to be kept. */
-  readonly priority?: number;
-}
+/** What a skill found worth remembering across tasks. */
+export type NewMemory = Omit<Memorable, "skill">;
 
 /** What a skill's implementation gives back; all of it has to survive as JSON. */
 export interface SkillResult<Output = unknown> {
@@ -24,6 +17,7 @@ export interface SkillResult<Output = unknown> {
   readonly output: Output;
   /** `failure` is an error that the model is told; `require_more` means that it has to be called with more. */
   readonly status: "success" | "failure" | "require_more";
+  /** Written into the task's memory with the result, where the graph has memories; else they stay in the result. */
   readonly newMemories?: readonly NewMemory[];
   /** Changes to the state fields that the skill declares as `writes`; they commit with the result. */
   readonly state?: Readonly<Record<string, unknown>>;
@@ -55,8 +49,8 @@ export type Execute<Parameters = Readonly<Record<string, unknown>>> = (
 ) => Promise<SkillResult> | SkillResult;
 
 const memorySchema = z.strictObject({
-  type: z.enum(["preference", "fact", "task_result", "snapshot"]),
-  text: z.string().min(1),
+  type: z.enum(MEMORY_TYPES),
+  text: z.string().trim().min(1),
   priority: z.number().int().min(0).max(5).optional(),
 });
 
@@ -132,55 +126,14 @@ function failure(output: unknown): ToolError {
   return new ToolError(shorten(said, MAX_SAID), { type: "SKILL_FAILED" });
 }
 
-interface LoadedModule {
-  readonly digest: string;
-  readonly exports: Promise<Readonly<Record<string, unknown>>>;
-}
-
-// What was loaded stays in memory for the life of a process, so only what changed is loaded again.
-const loaded = new Map<string, LoadedModule>();
-let loads = 0;
-
 async function executeOf(skill: Skill, { module }: SkillImplementation): Promise<Execute> {
-  const file = join(skill.folder, module);
-  const fault = faultOfPath(skill.folder, module);
-  const read = fault === null ? readTextFile(file) : null;
-  if (!read?.ok) throw broken(skill, fault ?? `${module}: ${read?.fault.message}`);
-  const digest = createHash("sha256").update(read.text).digest("hex").slice(0, 12);
-  let known = loaded.get(file);
-  if (known?.digest !== digest) {
-    known = { digest, exports: importModule(file) };
-    loaded.set(file, known);
-  }
-  const exports = await known.exports.catch((error: unknown) => {
-    // What it imports may be there the next time.
-    loaded.delete(file);
-    throw broken(
-      skill,
-      `${module} could not be loaded: ${error instanceof Error ? error.message : String(error)}`,
-      error,
-    );
+  const { execute } = await exportsOf(skill, module).catch((error: unknown) => {
+    throw broken(skill, error instanceof Error ? error.message : String(error), error);
   });
-  const { execute } = exports;
   if (typeof execute !== "function") throw broken(skill, `${module} exports no function execute`);
   return execute as Execute;
 }
 
 function broken(skill: Skill, message: string, cause?: unknown): ToolError {
   return new ToolError(`the skill ${skill.name} is broken: ${message}`, { type: "BROKEN_SKILL", cause });
-}
-
-async function importModule(file: string): Promise<Readonly<Record<string, unknown>>> {
-  const { href } = pathToFileURL(file);
-  if (/\.[cm]?ts$/.test(file)) {
-    const { createJiti } = await import("jiti");
-    // Packages load natively, so that a skill shares the copy of them that the process has.
-    const loader = createJiti(href, {
-      moduleCache: false,
-      nativeModules: ["statecard", "@langchain/core", "@langchain/langgraph", "zod"],
-    });
-    return loader.import(file);
-  }
-  // Node keeps what it has loaded under an address, and that it failed, for ever.
-  return (await import(`${href}?load=${++loads}`)) as Record<string, unknown>;
 }

@@ -85,15 +85,20 @@ function jsonSchema(parameter: SkillParameter): Record<string, unknown> {
   };
 }
 
+/** The names of the parameters that have to be given. Pure. */
+export function requiredOf(parameters: Readonly<Record<string, SkillParameter>>): readonly string[] {
+  return Object.entries(parameters)
+    .filter(([, { required, default: standard }]) => required ?? standard === undefined)
+    .map(([name]) => name);
+}
+
 /** The zod object that a skill's parameters stand for; what they do not name is refused. Pure. */
 export function argumentsOf(parameters: Readonly<Record<string, SkillParameter>>): SkillArguments {
   const entries = Object.entries(parameters);
   const schema = {
     type: "object" as const,
     properties: Object.fromEntries(entries.map(([name, parameter]) => [name, jsonSchema(parameter)])),
-    required: entries
-      .filter(([, { required, default: standard }]) => required ?? standard === undefined)
-      .map(([name]) => name),
+    required: requiredOf(parameters),
     additionalProperties: false,
   };
   return z.fromJSONSchema(schema as never) as SkillArguments;

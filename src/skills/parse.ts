@@ -23,7 +23,7 @@ export function parseSkill(text: string, file: string, checkModule: ModuleCheck)
   const { frontMatter, body } = split;
   const { declaration, found } = readDeclaration(frontMatter, basename(folder), checkModule);
   const problems: SkillProblem[] = found.map((one) => ({ file, ...one }));
-  if (body.trim() === "" && declaration.implementation === null) {
+  if (body.trim() === "" && (declaration.implementation ?? declaration.workflow) === null) {
     const message = "there are no instructions after the front matter";
     problems.push({ file, line: frontMatter.lineOf(), severity: "warning", code: "EMPTY_BODY", message });
   }

@@ -35,10 +35,14 @@ export interface Skill {
   readonly parameters: Readonly<Record<string, SkillParameter>>;
   /** Null for a skill that is instructions only. */
   readonly implementation: SkillImplementation | null;
-  /** The state fields that its implementation sees. */
+  /** The module whose workflow does what the skill is for, as a step: its path inside the skill's folder. */
+  readonly workflow: string | null;
+  /** The state fields that its implementation sees; a workflow sees its parameters only. */
   readonly reads: readonly string[];
   /** The state fields that it may change; it sees them too. */
   readonly writes: readonly string[];
+  /** The entry that it is listed under where there are many. */
+  readonly group: string | null;
   readonly license: string | null;
   readonly compatibility: string | null;
   readonly metadata: Readonly<Record<string, string>>;

@@ -5,7 +5,8 @@ import { ToolError } from "../tools/tool-error.ts";
 import { faultOfPath, readTextFile } from "./files.ts";
 import { skillsOf, type Skill, type SkillSource } from "./skill.ts";
 
-const LINE_CHARACTERS = 400;
+/** How long a line of a list may be. */
+export const LINE_CHARACTERS = 400;
 /** How many of its files a skill names, and how deep they may lie. */
 const MAX_RESOURCES = 100;
 const MAX_DEPTH = 6;

@@ -5,15 +5,16 @@ import { ToolError } from "../tools/tool-error.ts";
 import type { CallResult } from "../state/execution.ts";
 import { NAME } from "../workflow/fault.ts";
 import { defineTool, type AnyTool, type ToolDefinition } from "../workflow/tool.ts";
-import { chooseSkills, FEW_SKILLS } from "./choose.ts";
+import { FEW_SKILLS } from "./choose.ts";
 import { executeSkill, resultSchema } from "./execute.ts";
+import { listing } from "./listing.ts";
 import { argumentsOf, type SkillArguments } from "./parameters.ts";
 import { skillNamed, skillsOf, type Skill, type SkillImplementation, type SkillSource } from "./skill.ts";
-import { bodyOf, catalogue, resourceOf, resourcesOf, usageOf } from "./stages.ts";
+import { bodyOf, resourceOf, resourcesOf, usageOf } from "./stages.ts";
 
 /** What the application says of a skill's tool, in place of what the skill says of itself. */
 export type SkillToolDeclaration = Partial<
-  Omit<ToolDefinition<SkillArguments>, "parameters" | "run" | "result" | "onResult">
+  Omit<ToolDefinition<SkillArguments>, "parameters" | "run" | "result" | "onResult" | "remembers">
 >;
 
 export interface SkillToolsOptions<N extends string = string, R extends boolean = boolean> {
@@ -63,9 +64,8 @@ export function skillTools<const N extends string = string, const R extends bool
 }
 
 function readingTools(source: SkillSource, { trusted = false, steps = {}, embeddings }: SkillToolsOptions) {
-  const allowedIn = (step: string) => (Object.hasOwn(steps, step) ? steps[step] : undefined);
   const openIn = (step: string) => {
-    const allowed = allowedIn(step);
+    const allowed = Object.hasOwn(steps, step) ? steps[step] : undefined;
     return skillsOf(source).filter(({ name }) => allowed?.includes(name) ?? true);
   };
   const skill = z.string().min(1).max(64).describe("The skill's name, as listSkills gives it");
@@ -73,20 +73,12 @@ function readingTools(source: SkillSource, { trusted = false, steps = {}, embedd
   return {
     listSkills: defineTool({
       ...common,
-      description: `Lists the skills that may help: instructions for certain kinds of work. Where there are more than ${FEW_SKILLS}, say what you want to do, and the best are listed.`,
-      parameters: z.object({ request: z.string().max(2000).optional().describe("What you want to do, in a sentence") }),
-      run: async ({ request }, { step }) => {
-        const open = openIn(step);
-        if (open.length <= FEW_SKILLS) return catalogue(open) || "there are no skills here";
-        const names = open.map(({ name }) => name).join(", ");
-        if (!request) return `${open.length} skills; say in request what you want to do. Their names: ${names}`;
-        const allowed = allowedIn(step);
-        const chosen = await chooseSkills(source, request, {
-          ...(allowed ? { allowed } : {}),
-          ...(embeddings ? { embeddings } : {}),
-        });
-        return chosen.length > 0 ? catalogue(chosen) : `none of ${open.length} skills fits by its words: ${names}`;
-      },
+      description: `Lists the skills that may help: instructions for certain kinds of work. Where there are more than ${FEW_SKILLS}, say what you want to do, and the best are listed; or open one of their groups.`,
+      parameters: z.object({
+        request: z.string().max(2000).optional().describe("What you want to do, in a sentence"),
+        group: z.string().max(64).optional().describe("A group that was listed"),
+      }),
+      run: (asked, { step }) => listing(source, openIn(step), asked, embeddings),
     }),
     readSkill: defineTool({
       ...common,
@@ -123,6 +115,7 @@ function instructionsOf(skill: Skill): string {
     `skill: ${skill.name}`,
     ...(files.length > 0 ? [`its files, for readSkillResource: ${files.join(", ")}`] : []),
     ...(skill.implementation ? [`the tool that does it: ${toolName(skill)}`] : []),
+    ...(skill.workflow === null ? [] : ["a workflow does it, in a step of its own"]),
     "",
     bodyOf(skill),
   ].join("\n");
@@ -160,7 +153,7 @@ function refuseStrangers(named: readonly string[], known: readonly string[]): vo
   const faults = [...new Set(named)]
     .filter((name) => !known.includes(name))
     .map((name) => {
-      const message = `no skill that has loaded has an implementation for a tool "${name}"; there are: ${known.join(", ") || "none"}`;
+      const message = `no skill that has loaded has an implementation for a tool "${name}"; there are: ${known.join(", ") || "none"}; \`statecard skills check\` tells which are broken`;
       return { path: `tools.${name}`, code: "INVALID_TOOL", message };
     });
   if (faults.length === 0) return;
@@ -188,11 +181,16 @@ function toolOf(
       throw new ToolError(`the skill ${skill.name} can no longer be run`, { type: "UNKNOWN_SKILL" });
     },
     ...(skill.writes.length > 0 ? { onResult: (result) => changesOf(skill, result) } : {}),
+    remembers: (result) => (resultIn(result)?.newMemories ?? []).map((memory) => ({ ...memory, skill: skill.name })),
   });
 }
 
-function changesOf({ writes }: Skill, { status, value }: CallResult): Readonly<Record<string, unknown>> {
-  const result = resultSchema.safeParse(value);
-  const changes = status === "ok" && result.success ? Object.entries(result.data.state ?? {}) : [];
+/** What a skill gave; null where its call did not go well. */
+function resultIn({ status, value }: CallResult) {
+  return status === "ok" ? (resultSchema.safeParse(value).data ?? null) : null;
+}
+
+function changesOf({ writes }: Skill, result: CallResult): Readonly<Record<string, unknown>> {
+  const changes = Object.entries(resultIn(result)?.state ?? {});
   return Object.fromEntries(changes.filter(([name]) => writes.includes(name)));
 }

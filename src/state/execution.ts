@@ -152,7 +152,7 @@ const pendingSchema = z.discriminatedUnion("kind", [
 ]);
 export type Pending = z.infer<typeof pendingSchema>;
 
-const TASK_STATUSES = ["created", "running", "waiting_user", "completed", "failed"] as const;
+const TASK_STATUSES = ["created", "running", "waiting_user", "completed", "failed", "cancelled"] as const;
 export type TaskStatus = (typeof TASK_STATUSES)[number];
 
 const taskErrorSchema = z.object({ code: z.string(), message: z.string(), step: z.string() });
@@ -202,6 +202,8 @@ export const executionSchema = z.object({
   toolUse: z.record(z.string(), toolUseSchema).optional(),
   /** True once the task has taken in text from outside that nobody vouches for; never taken back. */
   untrusted: z.boolean().optional(),
+  /** The task's own limit of decisions, where it was started with a lower one than its workflow's. */
+  maxDecisions: z.number().optional(),
 });
 export type Execution = z.infer<typeof executionSchema>;
 

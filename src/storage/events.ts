@@ -33,6 +33,22 @@ export async function readEvents(sql: Sql, taskId: string, latest?: number): Pro
   return rows.map(toEvent);
 }
 
+/** What follows an entry of a task's log, oldest first, at most so many. */
+export async function readEventsAfter(
+  sql: Sql,
+  taskId: string,
+  sequence: number,
+  limit: number,
+): Promise<readonly TaskEvent[]> {
+  const rows = await sql.all<EventRow>(
+    `select ${EVENT_COLUMNS} from statecard_events where task_id = ? and sequence > ? order by sequence limit ?`,
+    taskId,
+    sequence,
+    limit,
+  );
+  return rows.map(toEvent);
+}
+
 /** The first entry of a kind in a task's log. */
 export async function readFirstEvent(sql: Sql, taskId: string, kind: string): Promise<TaskEvent | null> {
   const row = await first<EventRow>(

@@ -21,7 +21,7 @@ import {
   type CheckpointRow,
   type Standing,
 } from "./checkpoints.ts";
-import { overrideIn } from "../compile/override.ts";
+import { permissionIn, type Permission } from "../compile/override.ts";
 import { LEASE_TOKEN, LOADED } from "../compile/store.ts";
 import { WorkflowError } from "../errors.ts";
 import type { Clock } from "../internal/clock.ts";
@@ -52,7 +52,8 @@ interface Dumped {
 interface Written {
   readonly checkpoint: Checkpoint;
   readonly metadata: CheckpointMetadata;
-  readonly override: ReturnType<typeof overrideIn>;
+  /** What it may do past the table. */
+  readonly permission: Permission | null;
 }
 
 /**
@@ -142,9 +143,9 @@ export class GuardedSaver extends BaseCheckpointSaver {
     await this.sql.transaction(async (sql) => {
       const standing = await readStanding(sql, thread);
       const workflow = namespace === "" ? this.workflowOf(standing, address, record) : undefined;
-      const override = overrideIn(config.configurable);
+      const permission = permissionIn(config.configurable);
       const execution =
-        workflow && (await this.guard(sql, workflow, address, standing, { checkpoint, metadata, override }));
+        workflow && (await this.guard(sql, workflow, address, standing, { checkpoint, metadata, permission }));
       if (namespace !== "" && standing.workflow !== null) checkLease(standing, thread, address.token);
       await sql.run(
         `insert into checkpoints (thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id, type, checkpoint, metadata)
@@ -167,7 +168,7 @@ export class GuardedSaver extends BaseCheckpointSaver {
       const step = metadata.step ?? 0;
       const isPruned = step > 0 && step % KEPT_CHECKPOINTS === 0;
       if (isPruned) await prune(sql, thread, namespace, checkpoint.id);
-      const hasEnded = execution && workflow.steps[execution.step]?.final;
+      const hasEnded = execution && (workflow.steps[execution.step]?.final || execution.status === "cancelled");
       if (workflow && (hasEnded || isPruned)) await removeInner(sql, thread, hasEnded ? "all" : "done");
     }, thread);
     faultPoint("after-put");
@@ -237,7 +238,7 @@ export class GuardedSaver extends BaseCheckpointSaver {
     workflow: AnyWorkflow,
     address: Address,
     head: Standing,
-    { checkpoint, metadata, override }: Written,
+    { checkpoint, metadata, permission }: Written,
   ): Promise<Execution | undefined> {
     const { thread, namespace, id: parent, token, loaded } = address;
     checkLease(head, thread, token);
@@ -252,11 +253,12 @@ export class GuardedSaver extends BaseCheckpointSaver {
     if (from) from = await this.releases.base(sql, workflow, thread, { record: from, id: parent, schema });
     const execution = checkpoint.channel_values.execution as Execution | undefined;
     const values = checkpoint.channel_values;
-    checkLegal(workflow, { source: metadata.source, from, execution, values, isOverride: override !== null });
-    if (execution && override) {
+    checkLegal(workflow, { source: metadata.source, from, execution, values, permission });
+    if (execution && permission) {
+      const { kind, ...by } = permission;
       const snapshot = { execution, state: stateIn(values) };
-      const data = { ...override, from: from?.step, to: execution.step, snapshot };
-      await appendEvent(sql, thread, { revision: execution.revision, kind: "override", at: this.clock.now(), data });
+      const data = { ...by, from: from?.step, to: execution.step, snapshot };
+      await appendEvent(sql, thread, { revision: execution.revision, kind, at: this.clock.now(), data });
     } else if (execution?.last && execution.revision !== from?.revision) {
       const { revision, last } = execution;
       const data = commitEntry(from, execution, last, (head.forks ?? 0) > 0);

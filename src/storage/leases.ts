@@ -28,10 +28,15 @@ export class Leases {
     this.clock = clock;
   }
 
-  async acquire(taskId: string): Promise<Lease> {
+  /**
+   * Takes a task's lease, where nobody holds it, or from whoever does.
+   *
+   * @throws TASK_BUSY.
+   */
+  async acquire(taskId: string, from: "nobody" | "from anybody" = "nobody"): Promise<Lease> {
     return this.sql.transaction(async (sql) => {
       const row = await read(sql, taskId);
-      if (row && this.isHeld(row)) {
+      if (from === "nobody" && row && this.isHeld(row)) {
         const message = `task ${taskId} is being run by process ${row.pid} on ${row.host}; wait until it pauses or ends`;
         throw new WorkflowError("TASK_BUSY", message, {
           retryable: true,

@@ -1,4 +1,4 @@
-import { isOverrideOf } from "../compile/override.ts";
+import { isCancelOf, isOverrideOf, type Permission } from "../compile/override.ts";
 import { WorkflowError } from "../errors.ts";
 import { jsonEqual } from "../internal/json.ts";
 import { executionSchema, newExecution, type Execution } from "../state/execution.ts";
@@ -13,8 +13,8 @@ export interface Proposed {
   readonly from: Execution | null;
   readonly execution: Execution | undefined;
   readonly values: Readonly<Record<string, unknown>>;
-  /** True where somebody with a name and a reason writes past the table. */
-  readonly isOverride?: boolean;
+  /** What its writer may do past the table. */
+  readonly permission?: Permission | null;
 }
 
 /**
@@ -87,10 +87,15 @@ function checkMove(
   workflow: AnyWorkflow,
   from: Execution,
   execution: Execution,
-  { source, values, isOverride }: Proposed,
+  { source, values, permission }: Proposed,
   refuse: (why: string) => never,
 ): void {
-  if (isOverride) {
+  if (permission?.kind === "cancelled") {
+    if (!isCancelOf(from, execution, permission))
+      refuse("cancelling ends a task that has not ended, and changes nothing else");
+    return;
+  }
+  if (permission) {
     if (!isOverrideOf(workflow, from, execution)) refuse("an override changes the step and fields, nothing else");
     return;
   }

@@ -1,4 +1,4 @@
-import { wordsOf } from "../memory/words.ts";
+import { wordsOf } from "../internal/words.ts";
 import { first, type Sql, type SqlValue } from "./sql.ts";
 import { storedKey, keyIn, namespaceIn } from "./memory-path.ts";
 import type { Item } from "@langchain/langgraph-checkpoint";

@@ -1,4 +1,4 @@
-import { matchOf, MAX_GRAMS, type QueryWord } from "../memory/words.ts";
+import { matchOf, MAX_GRAMS, type QueryWord } from "../internal/words.ts";
 import { ALIVE, chunks, COLUMNS, type MemoryRow } from "./memory-rows.ts";
 import { pathEnd } from "./memory-path.ts";
 import type { Sql } from "./sql.ts";

@@ -15,7 +15,7 @@ import { redactDeep } from "../internal/redact.ts";
 import { WorkflowError } from "../errors.ts";
 import type { MemoryList, MemoryQuery, MemoryStore } from "../memory/store.ts";
 import { MEMORY_ROOT, memoryIn } from "../memory/value.ts";
-import { queryWords } from "../memory/words.ts";
+import { queryWords } from "../internal/words.ts";
 import { namespacesFor, passes } from "./memory-filter.ts";
 import { keyIn, namespaceIn, pathOf, storedKey } from "./memory-path.ts";
 import { ALIVE, COLUMNS, deleteRow, readRow, toItem, writeRow, type MemoryRow, type NewRow } from "./memory-rows.ts";

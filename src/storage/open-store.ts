@@ -1,3 +1,4 @@
+import { WorkflowError } from "../errors.ts";
 import { postgresStore } from "./postgres/postgres.ts";
 import { databaseFile, sqliteStore } from "./sqlite/sqlite.ts";
 import type { SqlStore } from "./sql-store.ts";
@@ -16,5 +17,10 @@ export function isPostgres(location: string): boolean {
  */
 export function openStore(location?: string): SqlStore {
   const where = databaseFile(location);
+  const [, scheme] = /^([a-z][\w+.-]*):\/\//i.exec(where) ?? [];
+  if (scheme !== undefined && !isPostgres(where)) {
+    // The rest may hold a password.
+    throw new WorkflowError("DATABASE_INVALID", `a database is a file or postgres://…, not ${scheme}://…`);
+  }
   return isPostgres(where) ? postgresStore(where) : sqliteStore(where);
 }

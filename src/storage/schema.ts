@@ -1,7 +1,7 @@
 import { WorkflowError } from "../errors.ts";
 
 /** Raised when a table changes; a database with a higher number was written by a newer version. */
-const SCHEMA_VERSION = 4;
+const SCHEMA_VERSION = 5;
 
 /**
  * The tables, in SQLite's words; PostgreSQL's connection renames two types and leaves out how rows are laid out. `checkpoints` and `writes`
@@ -41,7 +41,15 @@ const TABLES: readonly string[] = [
   `create table if not exists statecard_artifacts (
     task_id text not null, id text not null, tool text not null, kind text not null, bytes integer not null,
     at bigint not null, content blob not null, primary key (task_id, id))`,
-  `create table if not exists statecard_tokens (name text primary key, hash text not null, created_at bigint not null)`,
+  `create table if not exists statecard_tokens (
+    name text primary key, hash text not null, created_at bigint not null, tenant text not null default '')`,
+  `create index if not exists statecard_tokens_hash on statecard_tokens (hash)`,
+  // What a server has promised: a task for a key, and that a task will be run.
+  `create table if not exists statecard_keys (
+    tenant text not null, who text not null, key text not null, digest text not null, task_id text not null,
+    at bigint not null, primary key (tenant, who, key))`,
+  `create index if not exists statecard_keys_age on statecard_keys (at)`,
+  `create table if not exists statecard_wakes (task_id text primary key, count integer not null, at bigint not null)`,
   `create table if not exists statecard_parent_pauses (
     task_id text not null, ordinal integer not null, requests text not null, used integer not null,
     primary key (task_id, ordinal))`,
@@ -74,14 +82,21 @@ export const TASK_TABLES: readonly (readonly [table: string, column: string])[] 
   ["statecard_journal", "task_id"],
   ["statecard_artifacts", "task_id"],
   ["statecard_parent_pauses", "task_id"],
+  ["statecard_keys", "task_id"],
+  ["statecard_wakes", "task_id"],
 ];
 
 /**
  * What older formats need before the tables above fit, by the format that they lead to. New tables are
- * made by their `if not exists`: format 3 has one more, `statecard_artifacts`, and format 4 those of `statecard_memory`.
+ * made by their `if not exists`: format 3 has one more, `statecard_artifacts`, format 4 those of `statecard_memory`, format 5 `statecard_keys` and `statecard_wakes`.
  */
 const UPGRADES: Readonly<Record<number, readonly string[]>> = {
   2: [`alter table statecard_heads add column schema text`],
+  // The first format may not have the table yet.
+  5: [
+    `create table if not exists statecard_tokens (name text primary key, hash text not null, created_at bigint not null)`,
+    `alter table statecard_tokens add column tenant text not null default ''`,
+  ],
 };
 
 /** Where the format is kept; only ask where `statecard_meta` is there. */

@@ -8,7 +8,7 @@ import type { Artifact, ArtifactInfo } from "../workflow/artifact.ts";
 import type { AnyWorkflow } from "../workflow/define.ts";
 import { taskIn } from "../workflow/replay.ts";
 import { readArtifact, readArtifactInfos } from "./artifacts.ts";
-import { appendEvent, readEvents, readFirstEvent } from "./events.ts";
+import { appendEvent, readEvents, readEventsAfter, readFirstEvent } from "./events.ts";
 import { readHead } from "./checkpoints.ts";
 import { readTask, type TaskWithLog } from "./export/read-task.ts";
 import { restoreTask } from "./export/restore.ts";
@@ -20,7 +20,19 @@ import { SqlMemoryStore, type MemoryStoreOptions } from "./memory-store.ts";
 import type { StoredVerdict } from "./migrate-stored.ts";
 import { addRequests, hasAnswers, readRequest, readRequests, storeVote } from "./requests.ts";
 import type { Database } from "./sql.ts";
-import { createToken, isTokenOf, readTokens, revokeToken, type TokenRow } from "./tokens.ts";
+import { addWake, readWakes, removeWake, type Wake } from "./wakes.ts";
+import { claimKey, releaseKey, type ClaimedKey, type KeyClaim } from "./keys.ts";
+import { readTasks, type TaskFilter } from "./task-list.ts";
+import {
+  createToken,
+  hasTokens,
+  isTokenOf,
+  ownerOfToken,
+  readTokens,
+  revokeToken,
+  type TokenOwner,
+  type TokenRow,
+} from "./tokens.ts";
 
 /** The task store on a SQL database; `sqliteStore` makes one. */
 export class SqlStore implements TaskStore {
@@ -67,6 +79,10 @@ export class SqlStore implements TaskStore {
     return this.leases.acquire(taskId);
   }
 
+  takeOver(taskId: string): Promise<Lease> {
+    return this.leases.acquire(taskId, "from anybody");
+  }
+
   running(lease: Lease): Promise<void> {
     return this.leases.running(lease);
   }
@@ -77,6 +93,11 @@ export class SqlStore implements TaskStore {
 
   release(lease: Lease): Promise<void> {
     return this.leases.release(lease);
+  }
+
+  /** Whether somebody runs a task now, for whoever only looks. */
+  async isRun(taskId: string): Promise<boolean> {
+    return (await this.leases.ownerState(this.sql, taskId)) !== "free";
   }
 
   closing(lease: Lease, requestIds: readonly string[]): Promise<boolean> {
@@ -184,31 +205,18 @@ export class SqlStore implements TaskStore {
     return readEvents(this.sql, taskId, latest);
   }
 
+  /** The log behind an entry, oldest first. */
+  eventsAfter(taskId: string, sequence: number, limit: number): Promise<readonly TaskEvent[]> {
+    return readEventsAfter(this.sql, taskId, sequence, limit);
+  }
+
   firstEvent(taskId: string, kind: string): Promise<TaskEvent | null> {
     return readFirstEvent(this.sql, taskId, kind);
   }
 
-  async tasks(): Promise<readonly TaskRow[]> {
-    const heads = await this.sql.all<{
-      task_id: string;
-      execution: string;
-      forks: number;
-      updated_at: number | string;
-      workflow: string | null;
-      schema: string | null;
-    }>(
-      `select task_id, execution, forks, updated_at, workflow, schema from statecard_heads where namespace = '' and execution is not null order by updated_at desc, task_id`,
-    );
-    const rows: TaskRow[] = [];
-    for (const head of heads) {
-      const execution = JSON.parse(head.execution) as Execution;
-      const asked = execution.pending ? await this.requests(head.task_id, execution.pending.decision, head.forks) : [];
-      const waiting = asked.filter((row) => row.answer === null).map((row) => row.request);
-      const quarantine = await this.checkpointer.releases.quarantineOf(head.task_id, head);
-      const stands = { taskId: head.task_id, execution, updatedAt: Number(head.updated_at), waiting };
-      rows.push(quarantine === null ? stands : { ...stands, quarantine });
-    }
-    return rows;
+  /** The latest changed task first; all of them, or those that a filter leaves. */
+  tasks(filter: TaskFilter = {}): Promise<readonly TaskRow[]> {
+    return readTasks(this.sql, this.checkpointer.releases, filter);
   }
 
   /** What is remembered across tasks, as a LangGraph store in the same database. */
@@ -246,8 +254,17 @@ export class SqlStore implements TaskStore {
   }
 
   /** Makes a person's token, in place of an older one; it is told this once and never stored. */
-  createToken(name: string): Promise<{ readonly token: string; readonly replaced: boolean }> {
-    return this.sql.transaction((sql) => createToken(sql, name, this.clock.now()));
+  createToken(name: string, tenant = ""): Promise<{ readonly token: string; readonly replaced: boolean }> {
+    return this.sql.transaction((sql) => createToken(sql, { name, tenant }, this.clock.now()));
+  }
+
+  /** Who has this token; null where nobody has. */
+  ownerOfToken(token: string): Promise<TokenOwner | null> {
+    return ownerOfToken(this.sql, token);
+  }
+
+  hasTokens(): Promise<boolean> {
+    return hasTokens(this.sql);
   }
 
   isTokenOf(name: string, token: string): Promise<boolean> {
@@ -261,6 +278,29 @@ export class SqlStore implements TaskStore {
   /** @returns false where there was none. */
   revokeToken(name: string): Promise<boolean> {
     return revokeToken(this.sql, name);
+  }
+
+  /** Binds a key of a client to a task; the first one counts. */
+  claimKey(claim: KeyClaim): Promise<ClaimedKey> {
+    return this.sql.transaction((sql) => claimKey(sql, claim, this.clock.now()), claim.taskId);
+  }
+
+  releaseKey(claim: KeyClaim): Promise<void> {
+    return releaseKey(this.sql, claim);
+  }
+
+  /** Notes that a task is to be run, for whichever server finds it. */
+  addWake(taskId: string): Promise<void> {
+    return addWake(this.sql, taskId, this.clock.now());
+  }
+
+  wakes(taskId?: string): Promise<readonly Wake[]> {
+    return readWakes(this.sql, taskId);
+  }
+
+  /** Takes the note away, unless another has come since it was read. */
+  removeWake(wake: Wake): Promise<void> {
+    return removeWake(this.sql, wake);
   }
 
   async parentPauses(taskId: string): Promise<readonly ParentPause[]> {

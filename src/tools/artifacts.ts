@@ -43,8 +43,9 @@ export function setAside(
 ): { readonly result: CallResult; readonly artifact: NewArtifact | null } {
   if (result.artifact !== undefined || jsonBytes(result.value) <= SMALL_BYTES) return { result, artifact: null };
   const value = redactDeep(result.value);
-  const kind = typeof value === "string" ? "text" : "json";
-  const text = bounded(typeof value === "string" ? value : JSON.stringify(value, null, 1));
+  const { text, isCut } = bounded(typeof value === "string" ? value : JSON.stringify(value, null, 1));
+  // What was cut is no JSON any more, and whoever needs the value must not fail at reading it.
+  const kind = typeof value === "string" || isCut ? "text" : "json";
   const id = `${key}-${createHash("sha256").update(text).digest("hex").slice(0, 8)}`;
   const artifact: NewArtifact = { id, tool: result.tool, kind, text, bytes: Buffer.byteLength(text) };
   const shown = jsonBytes(value) <= SHOWN_BYTES ? value : previewOf(artifact);
@@ -52,13 +53,14 @@ export function setAside(
 }
 
 /** The text as it can be stored: well-formed, and cut where it is too long. */
-function bounded(text: string): string {
+function bounded(text: string): { readonly text: string; readonly isCut: boolean } {
   const bytes = Buffer.from(text);
-  if (bytes.length <= MAX_ARTIFACT_BYTES) return bytes.toString();
+  if (bytes.length <= MAX_ARTIFACT_BYTES) return { text: bytes.toString(), isCut: false };
   let end = MAX_ARTIFACT_BYTES - 100;
   // Not within the bytes of one character.
   while (((bytes[end] ?? 0) & 0xc0) === 0x80) end--;
-  return `${bytes.toString("utf8", 0, end)}\n… cut here: ${count(bytes.length - end)} more bytes were not kept\n`;
+  const note = `\n… cut here: ${count(bytes.length - end)} more bytes were not kept\n`;
+  return { text: bytes.toString("utf8", 0, end) + note, isCut: true };
 }
 
 function previewOf({ id, text, bytes }: NewArtifact): Preview {
@@ -75,7 +77,8 @@ function previewOf({ id, text, bytes }: NewArtifact): Preview {
 
 /** The beginning; to a line's end, if one is in its second half. */
 function headOf(text: string): string {
-  const whole = text.slice(0, pieceEnd(text.slice(0, HEAD.characters), 0, HEAD.bytes));
+  const first = text.slice(0, wholeCharacter(text, HEAD.characters));
+  const whole = text.slice(0, pieceEnd(first, 0, HEAD.bytes));
   const lineEnd = whole.lastIndexOf("\n");
   return lineEnd >= whole.length / 2 ? whole.slice(0, lineEnd) : whole;
 }

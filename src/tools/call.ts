@@ -1,9 +1,10 @@
 import { inspect } from "node:util";
-import { jsonCopy, notJson } from "../internal/json.ts";
+import { MAX_TIMER_MS } from "../internal/clock.ts";
+import { isPlainObject, jsonCopy, notJson } from "../internal/json.ts";
 import { redactDeep } from "../internal/redact.ts";
 import type { Call, CallResult } from "../state/execution.ts";
-import type { AnyTool, Reconciled, ToolContext } from "../workflow/tool.ts";
-import { MAX_TIMER_MS, retryDelay, sleep } from "./retry.ts";
+import type { AnyTool, ToolContext } from "../workflow/tool.ts";
+import { retryDelay, sleep } from "./retry.ts";
 import { clean, explainError } from "./tool-error.ts";
 
 export type CallContext = Omit<ToolContext, "signal">;
@@ -132,7 +133,7 @@ class RunningCall implements ToolContext {
   }
 }
 
-/** Asks a tool whether a call that left no result has happened; null where it cannot tell, or not in time. */
+/** Asks a tool whether a call that left no result has happened; null where it cannot tell, not clearly, or not in time. */
 export async function reconcileCall(
   id: string,
   call: Call,
@@ -140,17 +141,19 @@ export async function reconcileCall(
   context: CallContext,
 ): Promise<CallResult | "did not happen" | null> {
   const running = new RunningCall(context, undefined);
-  let found: Reconciled = null;
+  let found: unknown = null;
   try {
     const asked = Promise.resolve(tool.reconcile?.(jsonCopy(call.args) as never, running));
-    found = (await inTime(asked, tool.timeoutMs)) ?? null;
+    found = await inTime(asked, tool.timeoutMs);
   } catch {
     return null;
   } finally {
     running.abort();
   }
-  if (!found) return null;
-  return found.happened ? okResult(id, call, found.value) : "did not happen";
+  // Only a clear no lets the call run again.
+  if (!isPlainObject(found)) return null;
+  if (found.happened === false) return "did not happen";
+  return found.happened === true ? okResult(id, call, found.value) : null;
 }
 
 function okResult(id: string, call: Call, value: unknown): CallResult {

@@ -1,6 +1,7 @@
 import { resolve } from "node:path";
 import { WorkflowError } from "../errors.ts";
 import { shorten } from "../internal/json.ts";
+import { isOpenDatabase } from "../internal/open-databases.ts";
 import type { Interceptor } from "../workflow/tool.ts";
 import { judgeArguments, judgeCommandLine, type CommandLimits } from "./shell/judge.ts";
 import { isInside } from "./inside.ts";
@@ -48,7 +49,7 @@ export interface AllowPathsOptions {
 
 /**
  * Refuses paths that lead out of the given folders: by `..`, by links, as absolute paths, by `~` or as
- * addresses. Relative paths begin in the first folder, so the tool has to resolve them there too. A call
+ * addresses; also a database that this process has open, which even reading it would damage. Relative paths begin in the first folder, so the tool has to resolve them there too. A call
  * without the argument passes. What changes on the disk between this check and the tool's use of the path,
  * such as a new link, it cannot see.
  *
@@ -68,7 +69,11 @@ export function allowPaths(folders: readonly string[], options: AllowPathsOption
       const paths = typeof value === "string" ? [value] : value;
       if (!isTexts(paths)) return { refuse: `${name} is neither a path nor a list of paths` };
       const bad = paths.find((path) => !isPlain(path) || !isInside(roots, path));
-      if (bad === undefined) continue;
+      if (bad === undefined) {
+        const used = paths.find((path) => isOpenDatabase(resolve(roots[0] ?? "", path)));
+        if (used === undefined) continue;
+        return { refuse: `${name} ${JSON.stringify(shorten(used))} is a database that this process has open` };
+      }
       const shown = JSON.stringify(shorten(bad));
       return { refuse: `${name} ${shown} is no plain path inside the allowed folders: ${roots.join(", ")}` };
     }

@@ -1,10 +1,9 @@
 import { setTimeout } from "node:timers/promises";
+import { MAX_TIMER_MS } from "../internal/clock.ts";
 import type { RetryRule } from "../workflow/tool.ts";
 import { kindsOf, saysRetryable } from "./tool-error.ts";
 
 const DEFAULT_DELAY_MS = 200;
-/** What a timer can wait at most; above it fires at once. */
-export const MAX_TIMER_MS = 2_147_483_647;
 
 /**
  * How long to wait before a body is started again after an error: exponential, with full jitter, so that

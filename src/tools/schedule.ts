@@ -13,9 +13,12 @@ export interface Scheduled {
  * hangs so holds back only what depends on it. Pure.
  */
 export function readyCalls(calls: readonly Scheduled[]): readonly number[] {
+  const holds = new Holds(calls);
   const ready = calls.flatMap((call, position) => {
+    // In order: what it asks is about the calls before this one.
+    const isHeldBack = holds.next(call, position);
     if (call.state !== "waiting" || !call.needs.every((other) => calls[other]?.state === "settled")) return [];
-    return isHeldBack(calls, position) ? [] : [position];
+    return isHeldBack ? [] : [position];
   });
   if (ready.length < 2) return ready;
   const heights = chainHeights(calls);
@@ -23,16 +26,42 @@ export function readyCalls(calls: readonly Scheduled[]): readonly number[] {
 }
 
 /**
- * An earlier call whose keys are not known yet might turn out to have the same. A later one can run already
- * where an edit has given this one its key since.
+ * Which keys are taken while the calls are gone through in order, each once. An earlier call whose keys are not
+ * known yet might turn out to have the same. A later one can run already where an edit has given this one its key
+ * since.
  */
-function isHeldBack(calls: readonly Scheduled[], position: number): boolean {
-  const keys = calls[position]?.keys ?? [];
-  if (keys.length === 0) return false;
-  return calls.some((other, index) => {
-    const mayHold = index < position ? other.state !== "settled" : index > position && other.state === "running";
-    return mayHold && (other.keys === null || other.keys.some((key) => keys.includes(key)));
-  });
+class Holds {
+  private readonly earlier = new Set<string>();
+  private isUnknownEarlier = false;
+  /** The last running call of each key; of those whose keys are not known, under null. */
+  private readonly lastRunning = new Map<string | null, number>();
+
+  constructor(calls: readonly Scheduled[]) {
+    for (const [position, { keys, state }] of calls.entries()) {
+      if (state === "running") for (const key of keys ?? [null]) this.lastRunning.set(key, position);
+    }
+  }
+
+  /** Whether a call is held back; from then on it may hold back others. */
+  next({ keys, state }: Scheduled, position: number): boolean {
+    const isHeldBack =
+      keys !== null &&
+      keys.length > 0 &&
+      (this.isUnknownEarlier || this.runsLater(null, position) || keys.some((key) => this.isTaken(key, position)));
+    if (state !== "settled") {
+      if (keys === null) this.isUnknownEarlier = true;
+      else for (const key of keys) this.earlier.add(key);
+    }
+    return isHeldBack;
+  }
+
+  private isTaken(key: string, position: number): boolean {
+    return this.earlier.has(key) || this.runsLater(key, position);
+  }
+
+  private runsLater(key: string | null, position: number): boolean {
+    return (this.lastRunning.get(key) ?? -1) > position;
+  }
 }
 
 /** How many calls, one after the other, wait for each. */

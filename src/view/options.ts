@@ -3,9 +3,9 @@ import { CACHE_RULES, cacheRule, type CacheRule, type ProviderName } from "./cac
 import { statusBarFault, type StatusBarOptions } from "./status-bar/input.ts";
 import type { Turn } from "./transcript.ts";
 
-/** Which part of the past the model sees beside the instructions. */
-export type Policy = "adaptive" | "state" | "history" | "window" | "summary" | "structured";
-export const POLICIES: readonly Policy[] = ["adaptive", "state", "history", "window", "summary", "structured"];
+/** Which parts of the past the model may see beside the instructions. */
+export const POLICIES = ["adaptive", "state", "history", "window", "summary", "structured", "retrieval"] as const;
+export type Policy = (typeof POLICIES)[number];
 
 /** Makes a summary of the turns that a prompt leaves out. */
 type Summarise = (turns: readonly Turn[]) => string | Promise<string>;
@@ -18,7 +18,7 @@ export interface ViewOptions {
   readonly maxTokens?: number;
   /** The most tokens of a tool result; of a longer one beginning and end are shown. 1,000 unless set. */
   readonly maxResultTokens?: number;
-  /** Under `window` and `summary`: how many of the latest messages are shown whole; 6 unless set. */
+  /** Under `window` and `summary`: how many of the latest messages are shown whole; under `retrieval`, of the most similar. 6 unless set. */
   readonly keepMessages?: number;
   /** Whose prompt cache the costs are reckoned by: a name, or a rule of your own. By the model unless set. */
   readonly provider?: ProviderName | CacheRule;

@@ -46,6 +46,8 @@ export function renderPrefix(workflow: AnyWorkflow): string {
     describeField(name, field, written.has(name)),
   );
   const prefix = [
+    workflow.role?.identity,
+    workflow.role?.safety ? `Safety:\n${workflow.role.safety}` : "",
     `You carry out one step at a time of the workflow "${workflow.name}". ${workflow.goal}`.trim(),
     workflow.instructions,
     SAFETY,

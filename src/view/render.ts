@@ -7,6 +7,7 @@ import { withMemory } from "./memory.ts";
 import { resolveOptions, type Policy, type ViewOptions } from "./options.ts";
 import { adaptivePolicy, type AdaptivePlan } from "./policies/adaptive.ts";
 import { historyPolicy, windowPolicy } from "./policies/history.ts";
+import { retrievalPolicy, retrieve } from "./policies/retrieval.ts";
 import { statePolicy } from "./policies/state.ts";
 import { structuredPolicy } from "./policies/structured.ts";
 import { summaryPolicy } from "./policies/summary.ts";
@@ -84,9 +85,10 @@ export function renderView(input: ViewInput): View {
   const prefix = renderPrefix(input.workflow);
   const { policy } = options;
   if (policy !== "adaptive") {
+    const shown = policy === "retrieval" ? { ...scene, turns: retrieve(scene) } : scene;
     return assemble(
       prefix,
-      fit(prefix, options.maxTokens, scene, (squeezed) => withMemory(partsOf(policy, squeezed), squeezed)),
+      fit(prefix, options.maxTokens, shown, (squeezed) => withMemory(partsOf(policy, squeezed), squeezed)),
     );
   }
   const first = adaptivePolicy(scene);
@@ -116,6 +118,8 @@ function partsOf(policy: Plain, scene: Scene): Parts {
       return summaryPolicy(scene);
     case "structured":
       return structuredPolicy(scene);
+    case "retrieval":
+      return retrievalPolicy(scene);
   }
 }
 

@@ -1,25 +1,25 @@
 import type { State } from "../state/fields.ts";
 import type { AnyWorkflow, Snapshot } from "../workflow/define.ts";
 import { moves } from "../workflow/next-step.ts";
+import { rolePartsOf } from "../workflow/role.ts";
 import { compactMember } from "./compact.ts";
 import { shortenMiddle } from "./shorten.ts";
 import { signature } from "./signature.ts";
 import { block, escapeTags } from "./text.ts";
 
 /**
- * What the model has to know of a step: instructions, fields, tools. Pure.
+ * What the model has to know of a step: its role's advice and style where they matter, instructions, fields,
+ * tools. Pure.
  *
- * @param described tools that the same prompt has described before; they are only named.
+ * @param before steps that the same prompt has described before: what they have shown is only named.
  */
-export function stepLines(
-  workflow: AnyWorkflow,
-  name: string,
-  described: ReadonlySet<string> = new Set(),
-): readonly string[] {
+export function stepLines(workflow: AnyWorkflow, name: string, before: readonly string[] = []): readonly string[] {
   const step = workflow.steps[name];
+  const described = new Set(before.flatMap((other) => workflow.steps[other]?.tools ?? []));
   const again = (step?.tools ?? []).filter((tool) => described.has(tool));
   return [
     `name: ${name}`,
+    ...roleLines(workflow, name, before),
     ...(step?.instructions ? [`instructions: ${step.instructions}`] : []),
     `may write: ${step?.writes?.join(", ") || "nothing"}`,
     ...(step?.tools ?? []).flatMap((tool) => {
@@ -28,6 +28,17 @@ export function stepLines(
     }),
     ...(again.length > 0 ? [`tools as above: ${again.join(", ")}`] : []),
   ];
+}
+
+const PART_NAMES = { advice: "working advice", style: "output style" } as const;
+
+function roleLines(workflow: AnyWorkflow, name: string, before: readonly string[]): readonly string[] {
+  const shown = new Set(before.flatMap((other) => rolePartsOf(workflow, other)));
+  return rolePartsOf(workflow, name).map((part) => {
+    const text = workflow.role?.[part] ?? "";
+    if (shown.has(part)) return `${PART_NAMES[part]}: as above`;
+    return `${PART_NAMES[part]}:${text.includes("\n") ? "\n" : " "}${text}`;
+  });
 }
 
 /** The moves out of the present step: open ones by name, closed ones with what they need. Pure. */

@@ -30,8 +30,7 @@ export function walk(
   shownBefore?: Observation,
 ): Walk {
   const { workflow, snapshot, observation, maxResultTokens } = scene;
-  const describedSteps = new Set([start]);
-  const describedTools = new Set(workflow.steps[start]?.tools);
+  const described = [start];
   const pieces: Piece[] = [];
   const added = [0];
   const add = (piece: Piece) => {
@@ -39,10 +38,9 @@ export function walk(
     added[added.length - 1] = (added.at(-1) ?? 0) + estimateTokens(piece.text);
   };
   const enter = (step: string) => {
-    if (describedSteps.has(step) || !workflow.steps[step]) return;
-    add({ role: "user", section: "step", text: block("step", stepLines(workflow, step, describedTools)) });
-    describedSteps.add(step);
-    for (const tool of workflow.steps[step].tools ?? []) describedTools.add(tool);
+    if (described.includes(step) || !workflow.steps[step]) return;
+    add({ role: "user", section: "step", text: block("step", stepLines(workflow, step, described)) });
+    described.push(step);
   };
   for (const [index, turn] of turns.entries()) {
     if (isNew(turn) && turn.role === "assistant") added.push(0);

@@ -61,7 +61,8 @@ export function admitDecision(
   if (decision.calls?.length && (decision.ask || decision.reply)) {
     return refuse({ code: "INVALID_DECISION", reason: "calls stand alone: ask or reply when their results are there" });
   }
-  const phase = hasActed ? null : phaseOf(workflow, step, state);
+  // A phase is for what a model decides next, not for how a pending action ends, such as a question without an answer.
+  const phase = hasActed || execution.pending !== null ? null : phaseOf(workflow, step, state);
   const fault = phaseFault(phase, {
     calls: decision.calls?.length ?? 0,
     moves: Boolean(decision.next) || changesSomething(decision),
@@ -123,11 +124,16 @@ export function reachedLimit(workflow: AnyWorkflow, execution: Execution): TaskE
     const message = `step ${step} has made ${perStep} decisions, its limit, without coming to an end; raise steps.${step}.maxDecisions or look at the history for what repeats`;
     return { code: "STEP_LIMIT", step, message };
   }
-  if (decisions >= workflow.maxDecisions) {
+  if (decisions >= taskLimit(workflow, execution)) {
     const message = `the task has made ${decisions} decisions, its limit; raise maxDecisions or look at the history for what repeats`;
     return { code: "TASK_LIMIT", step, message };
   }
   return null;
+}
+
+/** How many decisions a task may make: its own limit only ever lowers its workflow's. Pure. */
+export function taskLimit(workflow: AnyWorkflow, { maxDecisions = Infinity }: Execution): number {
+  return Math.min(workflow.maxDecisions, maxDecisions);
 }
 
 export interface Update {

@@ -3,7 +3,7 @@ import type { ErrorCode } from "../errors.ts";
 import { isPlainObject, notJson, shorten } from "../internal/json.ts";
 import type { Call, Execution } from "../state/execution.ts";
 import type { Refusal } from "../state/patch.ts";
-import { dependenciesOf, referencesIn, type Dependencies, type Problem } from "./references.ts";
+import { dependenciesOf, referencesIn, valueAt, type Dependencies, type Problem } from "./references.ts";
 import type { AnyWorkflow } from "./define.ts";
 import type { AnyTool } from "./tool.ts";
 
@@ -113,24 +113,42 @@ const NO_REFERENCES: ReturnType<typeof referencesIn> = { ok: true, references: [
 
 /** Strict output modes write null for what is left out. */
 function isAbsent(args: Arguments, path: readonly PropertyKey[]): boolean {
-  return path.length === 1 && args[String(path[0])] === null;
+  return valueAt(args, path.map(String)).value === null;
+}
+
+/** The value without the nulls of its objects, at any depth, that stand for what is left out. */
+function leaveOut(
+  value: unknown,
+  isAbsentAt: (path: readonly string[]) => boolean,
+  path: readonly string[] = [],
+): unknown {
+  if (Array.isArray(value)) return value.map((item, index) => leaveOut(item, isAbsentAt, [...path, String(index)]));
+  if (!isPlainObject(value)) return value;
+  const present = Object.entries(value).filter(([key, item]) => item !== null || !isAbsentAt([...path, key]));
+  return Object.fromEntries(present.map(([key, item]) => [key, leaveOut(item, isAbsentAt, [...path, key])]));
+}
+
+/** The arguments as they are; without the nulls that the schema points at; without any, where it is a union that does not tell. */
+function parseArguments(tool: AnyTool, args: Arguments) {
+  const parsed = tool.parameters.safeParse(args);
+  if (parsed.success) return parsed;
+  const faults = new Set(parsed.error.issues.map(({ path }) => JSON.stringify(path.map(String))));
+  const pointed = tool.parameters.safeParse(leaveOut(args, (path) => faults.has(JSON.stringify(path))));
+  if (pointed.success) return pointed;
+  const bare = tool.parameters.safeParse(leaveOut(args, () => true));
+  return bare.success ? bare : parsed;
 }
 
 /**
- * Checks the arguments of a call against the tool's schema. Strict output modes make every argument
- * required and nullable, so a null that the schema does not take means that it was left out. Pure.
+ * Checks the arguments of a call against the tool's schema. Strict output modes make every argument, nested ones
+ * too, required and nullable, so a null that the schema does not take means that it was left out. Pure.
  */
 export function checkArguments(
   name: string,
   tool: AnyTool,
   args: Arguments,
 ): { ok: true; args: Record<string, unknown> } | { ok: false; reason: string } {
-  let parsed = tool.parameters.safeParse(args);
-  if (!parsed.success) {
-    const given = Object.fromEntries(Object.entries(args).filter(([, value]) => value !== null));
-    const again = tool.parameters.safeParse(given);
-    if (again.success) parsed = again;
-  }
+  const parsed = parseArguments(tool, args);
   if (!parsed.success) {
     return { ok: false, reason: tellIssues(name, parsed.error.issues) };
   }
@@ -171,6 +189,14 @@ export function coerceArguments(tool: AnyTool, args: Arguments): Record<string, 
   return Object.fromEntries(
     Object.entries(args).map(([name, value]) => [name, misfits.has(name) ? readJson(value) : value]),
   );
+}
+
+/** Names that the schema knows nothing of and drops: where a person wrote them, a slip. Pure. */
+export function unknownArguments(tool: AnyTool, args: Arguments): readonly string[] {
+  const { shape, def } = tool.parameters as { shape?: Readonly<Record<string, unknown>>; def: { catchall?: unknown } };
+  return shape === undefined || def.catchall !== undefined
+    ? []
+    : Object.keys(args).filter((name) => !Object.hasOwn(shape, name));
 }
 
 function readJson(value: unknown): unknown {

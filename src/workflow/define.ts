@@ -3,6 +3,7 @@ import type { CallResult, Execution } from "../state/execution.ts";
 import type { Fields, PatchOf, State, StateOf, ValueOf } from "../state/fields.ts";
 import type { CrossFieldCheck } from "../state/patch.ts";
 import type { Migrations } from "./migrations.ts";
+import type { Role } from "./role.ts";
 import type { RuntimeStep, Step } from "./step.ts";
 import type { Interceptor, Tools } from "./tool.ts";
 import { findFaults } from "./validate.ts";
@@ -21,6 +22,8 @@ export interface WorkflowDefinition<
   readonly goal?: string;
   /** How the model should behave in every step. */
   readonly instructions?: string;
+  /** Who the model is: `loadRole("role.md")`. Its parts are shown where they matter. */
+  readonly role?: Role | null;
   readonly state: F;
   /** Fields that a caller may set when the task starts. */
   readonly input?: readonly I[];
@@ -62,6 +65,7 @@ export interface Workflow<F extends Fields = Fields, N extends string = string, 
   readonly version: number;
   readonly goal: string;
   readonly instructions: string;
+  readonly role: Role | null;
   readonly state: F;
   readonly input: readonly I[];
   readonly checks: Readonly<Record<string, CrossFieldCheck>>;
@@ -120,6 +124,7 @@ export function defineWorkflow<
     version: definition.version,
     goal: definition.goal ?? "",
     instructions: definition.instructions ?? "",
+    role: definition.role ? Object.freeze({ ...definition.role }) : null,
     state: definition.state,
     input: definition.input ?? [],
     checks: (definition.checks ?? {}) as Readonly<Record<string, CrossFieldCheck>>,

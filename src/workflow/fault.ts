@@ -17,6 +17,7 @@ export interface Fault {
     | "UNKNOWN_TOOL"
     | "UNUSED_TOOL"
     | "INVALID_TOOL"
+    | "INVALID_ROLE"
     | "APPROVAL_WITHOUT_TOOL"
     | "INVALID_APPROVAL"
     | "INVALID_MIGRATION"

@@ -95,11 +95,12 @@ export const END_OF_TASK = "__end__";
  * @returns a step's name, `act`, or `__end__`.
  */
 export function dueNode(workflow: AnyWorkflow, execution: Execution): string {
-  if (execution.status === "failed" || workflow.steps[execution.step]?.final) return END_OF_TASK;
+  const hasEnded = execution.status === "failed" || execution.status === "cancelled";
+  if (hasEnded || workflow.steps[execution.step]?.final) return END_OF_TASK;
   return execution.pending ? ACT : execution.step;
 }
 
-/** True when nothing is left to do: completed or failed. */
+/** True when nothing is left to do: completed, failed or cancelled. */
 export function isFinished(workflow: AnyWorkflow, execution: Execution): boolean {
   return dueNode(workflow, execution) === END_OF_TASK;
 }

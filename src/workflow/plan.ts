@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { jsonBytes } from "../internal/json.ts";
+import { jsonBytes, notJson } from "../internal/json.ts";
 import type { Call, CallResult, Pending } from "../state/execution.ts";
 import { field, type Field, type State } from "../state/fields.ts";
 import type { AnyWorkflow } from "./define.ts";
@@ -162,7 +162,9 @@ function problemOf(result: CallResult | undefined): string | null {
 }
 
 function brief(value: unknown, bytes: number): unknown {
-  return jsonBytes(value) <= bytes ? value : cut(JSON.stringify(value), Math.floor(bytes / 2));
+  // What a state cannot hold, such as a key "__proto__" in arguments, is kept as text.
+  const isKept = jsonBytes(value) <= bytes && (value === undefined || notJson(value) === null);
+  return isKept ? value : cut(JSON.stringify(value), Math.floor(bytes / 2));
 }
 
 // How much is left out would cost more room than there is: the observation has the whole.

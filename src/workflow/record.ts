@@ -66,6 +66,27 @@ export function retry(execution: Execution): Execution {
   };
 }
 
+/** Who has ended a task for good, and why. */
+export interface Cancellation {
+  /** Null where nobody was signed in. */
+  readonly who: string | null;
+  /** Empty where none was given. */
+  readonly reason: string;
+}
+
+/** The record of a task that somebody has ended for good: where it stands stays, what was pending is dropped. Pure. */
+export function cancelled(execution: Execution, { who, reason }: Cancellation): Execution {
+  const message = `${who === null ? "cancelled" : `cancelled by ${who}`}${reason === "" ? "" : `: ${reason}`}`;
+  return {
+    ...execution,
+    status: "cancelled",
+    pending: null,
+    lastError: { code: "TASK_CANCELLED", message, step: execution.step },
+    revision: execution.revision + 1,
+    last: null,
+  };
+}
+
 /** The record after a decision was made, before it is known where that leads. Pure. */
 export function countDecision(
   execution: Execution,

@@ -45,6 +45,8 @@ export interface GuardedMove<F extends Fields, N extends string> {
 export interface ChildResult {
   readonly state: State;
   readonly status: "completed" | "failed";
+  /** Why it failed. */
+  readonly error: string | null;
 }
 
 /** Which calls of a step a person has to approve, by tool; a list means every call of those. */
@@ -62,10 +64,10 @@ export interface GuardedOutput<F extends Fields, N extends string> {
 
 /**
  * Looks at a model's decision before it counts. Returns nothing to let it pass; `mend` to change the reply or
- * fields, which are then checked like any other; `sendBack` to have the model mend it: that works once, then
- * the decision passes and the log tells the doubt.
+ * fields, which are then checked like any other; `sendBack` to have the model mend it: that works once, and not
+ * after the last correction; then the decision passes and the log tells the doubt.
  *
- * @param wasSentBack true where this guard has sent this decision back already: mend it now, if it must be.
+ * @param wasSentBack true where it cannot be sent back any more: mend it now, if it must be.
  */
 export type OutputGuard<F extends Fields, N extends string> = (
   output: GuardedOutput<F, N>,
@@ -133,6 +135,8 @@ export interface Step<F extends Fields = Fields, N extends string = string, T ex
   /** The fields that this step may change. A model step without it changes none, a code step any. */
   readonly writes?: readonly (keyof F & string)[];
   readonly instructions?: string;
+  /** Whether the style of the workflow's role is shown here; unless set, where the step may lead to a final one. */
+  readonly writesAnswer?: boolean;
   /** The tools that this step may call. */
   readonly tools?: readonly (keyof T & string)[];
   /** The calls that a person has to approve here. Where the tool itself demands one too, the stricter wins. */

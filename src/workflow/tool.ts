@@ -3,6 +3,7 @@ import type { Clock } from "../internal/clock.ts";
 import type { CallResult } from "../state/execution.ts";
 import type { State } from "../state/fields.ts";
 import type { ArtifactReader } from "./artifact.ts";
+import type { Memorable } from "./memorable.ts";
 
 /** What a tool's body gets beside its arguments. */
 export interface ToolContext {
@@ -101,6 +102,11 @@ export interface ToolDefinition<S extends z.ZodType> {
    * other calls. For tools that belong to a field, as the todo tools do; else use the workflow's `onResult`.
    */
   readonly onResult?: (result: CallResult, state: State) => Readonly<Record<string, unknown>>;
+  /**
+   * What of a result that is ok is worth remembering across tasks. Where the graph has memories, it is written into
+   * the task's, from the result as it was recorded: once, whatever crashes. The model is told in its next view.
+   */
+  readonly remembers?: (result: CallResult) => readonly Memorable[];
   /** Calls that a person has to approve in every step. */
   readonly approve?: Approval<z.infer<S>, State>;
   /**

@@ -4,6 +4,7 @@ import type { RuntimeStep } from "./step.ts";
 import { NAME, type Fault } from "./fault.ts";
 import { isModelStep, targets } from "./next-step.ts";
 import { planFieldOf } from "./plan.ts";
+import { roleFaults } from "./role.ts";
 import { budgetFaults, kindFaults } from "./validate-steps.ts";
 import { migrationFaults, toolFaults } from "./validate-tools.ts";
 
@@ -19,6 +20,7 @@ export function findFaults(workflow: AnyWorkflow): readonly Fault[] {
     ...kindFaults(workflow),
     ...budgetFaults(workflow),
     ...toolFaults(workflow),
+    ...roleFaults(workflow),
     ...migrationFaults(workflow),
     ...pathFaults(workflow),
     ...writerFaults(workflow),

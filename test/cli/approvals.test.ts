@@ -237,6 +237,8 @@ describe("an unclear or late answer changes nothing", () => {
     ["a rejection without a reason", ["--reject", " "], "USAGE", 2, /needs a reason/],
     ["an edit that is no JSON", ["--edit", "amount=5"], "USAGE", 2, /JSON object/],
     ["an edit that is no object", ["--edit", "5"], "USAGE", 2, /JSON object/],
+    ["an edit of nothing", ["--edit", "{}"], "USAGE", 2, /JSON object/],
+    ["an edit with a typo", ["--edit", '{"Amount": 50}'], "INVALID_REPLY", 3, /no argument "Amount".*order, amount/],
     ["a text", ["--answer", "yes"], "INVALID_REPLY", 3, /asks for an approval.*--approve or --reject or --edit/],
     ["an unknown request", ["--request", "a9.9.9", "--approve"], "UNKNOWN_REQUEST", 3, /open now: a2\.0\.0/],
   ] as const)("%s", async (_name, args, code, exit, says) => {

@@ -259,6 +259,46 @@ describe("a workflow for each item of a list", () => {
     });
   });
 
+  test("an approval and a rejection reach the items that they name, whatever order they come in", async () => {
+    const paid: string[] = [];
+    const pay = defineTool({
+      description: "Pays.",
+      parameters: z.object({ name: z.string() }),
+      effect: "write",
+      approve: true,
+      run: ({ name }) => void paid.push(name),
+    });
+    const payment = defineWorkflow({
+      name: "payment",
+      version: 1,
+      state: { name: field(z.string()) },
+      input: ["name"],
+      tools: { pay },
+      initial: "paying",
+      steps: {
+        paying: {
+          tools: ["pay"],
+          to: ["end"],
+          run: ({ name }, { observation }: StepContext) =>
+            observation?.kind === "results" ? { next: "end" } : { calls: [{ tool: "pay", args: { name: `${name}` } }] },
+        },
+        end: { final: true },
+      },
+    });
+    const graph = compile(listing(new Workshop(), { ...rule, workflow: payment, output: () => ({}) } as object), {
+      store: sqliteStore(":memory:"),
+    });
+    const [good, evil] = requestsIn(await graph.invoke({ items: ["good", "evil"] } as never, config));
+    const edit = new Command({ resume: { [`${evil?.id}`]: { type: "edit", args: { name: 5 } } } });
+    await expect(graph.invoke(edit, config)).rejects.toMatchObject({ code: "INVALID_REPLY" });
+    const decisions = [
+      { type: "reject", id: evil?.id },
+      { type: "approve", id: good?.id },
+    ];
+    await graph.invoke(new Command({ resume: { decisions } }), config);
+    expect(paid).toEqual(["good"]);
+  });
+
   test("what they cost is counted to the task that started them, and it says what waits", async () => {
     const store = sqliteStore(":memory:");
     await compile(listingOf(), { store }).invoke({ items: ["asks 1"] } as never, config);

@@ -134,6 +134,35 @@ describe("the phases of a plan", () => {
     expect(result.execution).toMatchObject({ status: "completed", refused: 0 });
   });
 
+  test("a question before the plan that runs out of time leads where the deadline says", async () => {
+    const clock = { time: 1_000_000, now: () => clock.time };
+    const workflow = defineWorkflow({
+      name: "asking",
+      version: 1,
+      state: { plan: planField() },
+      tools: {
+        search: defineTool({ description: "Finds.", parameters: z.object({}), effect: "read", run: () => null }),
+      },
+      initial: "looking",
+      steps: {
+        looking: {
+          plan: { into: "plan" },
+          tools: ["search"],
+          deadline: { afterMs: 10, to: "given_up" },
+          to: ["done", "given_up"],
+        },
+        given_up: { final: true },
+        done: { final: true },
+      },
+    });
+    const model = scriptedModel([{ ask: "Which company?" }]);
+    const graph = compile(workflow, { model, clock, store: sqliteStore(":memory:", { clock }) });
+    await graph.invoke({ message: "go" }, config);
+    clock.time += 10;
+    const { execution } = await graph.invoke(null, config);
+    expect(execution).toMatchObject({ status: "completed", step: "given_up", lastError: null });
+  });
+
   test("a question may come before the plan, and what was said is there for it", async () => {
     const { workflow, called } = research();
     const model = scriptedModel([{ ask: "Which company?" }, found("a"), concluded]);

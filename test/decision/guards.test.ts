@@ -45,6 +45,39 @@ describe("an output guard", () => {
     expect(doubts).toMatchObject([{ data: { step: "writing", reason: "say which line shows it, as L12" } }]);
   });
 
+  test("cannot send back what the model is not asked to mend any more", async () => {
+    const doubting =
+      (doubt: string): Guard =>
+      () => ({ sendBack: doubt });
+    const store = sqliteStore(":memory:");
+    const graph = compile(reporting(doubting("one"), doubting("two"), doubting("three")), {
+      model: scriptedModel([cited, cited, cited]),
+      store,
+    });
+    const result = await graph.invoke({ message: "go" }, { configurable: { thread_id: "t" } });
+    expect(result.execution).toMatchObject({ status: "completed", refused: 2 });
+    const doubts = (await store.events("t")).filter(({ kind }) => kind === "doubted");
+    expect(doubts.map(({ data }) => data.reason)).toEqual(["one", "two", "three"]);
+    const mends: Guard = (output, known, isLast) => (isLast ? marks(output, known, isLast) : null);
+    const model = scriptedModel(["nothing", "nothing", cited]);
+    const mended = await runWorkflow(reporting(mends), { model, message: "go" });
+    expect(mended.state.report).toBe("it failed, L12?");
+  });
+
+  test("is asked before anything of a reply streams", async () => {
+    const holds: Guard = ({ reply }) => (reply?.includes("plan") ? { mend: { reply: "held back" } } : null);
+    const graph = compile(reporting(holds), {
+      model: scriptedModel([{ ...cited, reply: "the plan" }]),
+      store: sqliteStore(":memory:"),
+    });
+    const thread = { configurable: { thread_id: "t" } };
+    const told: unknown[] = [];
+    const stream = await graph.stream({ message: "go" }, { ...thread, streamMode: ["custom", "messages"] });
+    for await (const piece of stream) told.push(piece);
+    expect(JSON.stringify(told)).not.toContain("plan");
+    expect(told).toContainEqual(["custom", { type: "reply", delta: "held back" }]);
+  });
+
   test("may send back first and mend then", async () => {
     const guard: Guard = (output, known, wasSentBack) =>
       wasSentBack ? marks(output, known, wasSentBack) : needsEvidence(output, known, wasSentBack);

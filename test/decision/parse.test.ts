@@ -289,3 +289,27 @@ describe("the calls of a decision", () => {
     expect(refusalOf(JSON.stringify({ calls }))).toContain(named);
   });
 });
+
+test("what is nested without end is refused, and so is what is not closed", () => {
+  const deep = (depth: number) => `${"[".repeat(depth)}${"]".repeat(depth)}`;
+  const refused = { ok: false, refusal: { code: "INVALID_DECISION" } };
+  for (const depth of [100, 8000, 100_000]) {
+    expect(parseDecision(`{"patch":{"a":${deep(depth)}}}`)).toMatchObject(refused);
+    expect(parseDecision(`{"calls":[{"tool":"t","args":{"a":${deep(depth)}}}]}`)).toMatchObject(refused);
+    expect(parseDecision(`so: {"patch":{"a":${deep(depth)}},}`)).toMatchObject(refused);
+  }
+  expect(parseDecision(`{"patch":{"a":${deep(30)}}}`)).toMatchObject({ ok: true });
+});
+
+test("a run of blanks is read once", () => {
+  expect(parseDecision(`{"next": 'done'${" ".repeat(1_000_000)}}`)).toMatchObject({
+    ok: true,
+    decision: { next: "done" },
+  });
+});
+
+test("a reason quotes no half of a secret", () => {
+  const secret = `ghp_${"a1b2".repeat(8)}`;
+  const parsed = parseDecision(`${"x ".repeat(35)}${secret} and so on`);
+  expect(JSON.stringify(parsed)).not.toContain("ghp_");
+});

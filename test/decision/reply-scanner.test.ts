@@ -120,3 +120,9 @@ function isJson(json: string): boolean {
     return false;
   }
 }
+
+test("no piece holds half a character", () => {
+  const scanner = new ReplyScanner();
+  const pieces = ['{"reply":"a\\ud83d', "\\ude00b\ud83d", '\ude00c"}'].map((piece) => scanner.push(piece));
+  expect(pieces).toEqual(["a", "\ud83d\ude00b", "\ud83d\ude00c"]);
+});

@@ -9,7 +9,8 @@ import { bundledMarket, marketOf, type Market } from "../../graphs/research/mark
 import { planResearch, researchPlanner } from "../../graphs/research/planner.ts";
 import { companiesIn, sectorIn, topicsIn } from "../../graphs/research/reading.ts";
 import { decideResearch, researchRules } from "../../graphs/research/rules.ts";
-import { check, dueSubtasks, type Subtask } from "../../graphs/research/subtasks.ts";
+import { check, type Subtask } from "../../graphs/research/subtasks.ts";
+import { dueSubtasks } from "../../graphs/subtasks.ts";
 import { research } from "../../graphs/research/workflow.ts";
 import { mermaidOf } from "../../src/cli/look.ts";
 import { anyWorkflow } from "../../src/workflow/define.ts";

@@ -17,7 +17,10 @@ const TALKS: Readonly<Record<string, readonly [string, ...unknown[]]>> = {
   research: ["compare omega and alpha"],
   "service-desk": ["Please cancel my contract, customer 1001."],
   airline: ["I am ben_osei_1002, please upgrade reservation EF34GH to business", approve],
+  "code-review": ["please review graphs/ticket for errors"],
   "log-detective": ["Why is the UART output in uart.log sometimes garbled?"],
+  router: ["help", "It is about the code: where is the ring size defined?"],
+  refactor: ["move formatPrice from graphs/refactor/projects/shop/src/cart.js to graphs/refactor/money.js", "no"],
 };
 
 const { graphs } = JSON.parse(readFileSync(join(PROJECT, "langgraph.json"), "utf8")) as { graphs: object };

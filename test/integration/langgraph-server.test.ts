@@ -482,6 +482,37 @@ describe.skipIf(!isBuilt)(title, () => {
     });
   });
 
+  describe("the HTTP API beside its own routes (http.app)", () => {
+    it("starts a task that the server's threads show and finish, and answers one that a thread has started", async () => {
+      // The server's threads have UUIDs.
+      const threadId = randomUUID();
+      const started = await postJson("/tasks?wait=20", {
+        graph: "ticket",
+        message: "network unstable",
+        taskId: threadId,
+      });
+      expect(started).toMatchObject({ status: 200, body: { taskId: threadId, status: "waiting_user" } });
+      await client.threads.create({ threadId, graphId: "ticket", ifExists: "do_nothing" });
+      expect(questionOf(await resume(threadId, "P1"))).toBe(START_ROUTER);
+      const other = (await askedForPriority()).threadId;
+      const answered = await postJson(`/tasks/${other}/resume?wait=20`, { answer: "P2" });
+      expect(answered.body).toMatchObject({ status: "waiting_user", state: { priority: "P2" } });
+      const done = await postJson(`/tasks/${threadId}/resume?wait=20`, { answer: "yes" });
+      expect(done.body).toMatchObject({ status: "completed" });
+      const stream = await fetch(`${server.url}/tasks/${threadId}/events`);
+      expect(await stream.text()).toContain('event: end\ndata: {"status":"completed"}');
+    });
+
+    it("leaves the server's own routes alone, and refuses in its own form", async () => {
+      expect((await fetch(`${server.url}/ok`)).status).toBe(200);
+      expect((await fetch(`${server.url}/info`)).status).toBe(200);
+      const refused = await postJson("/tasks", { graph: "nope" });
+      expect(refused).toMatchObject({ status: 404, type: "application/problem+json", body: { code: "UNKNOWN_GRAPH" } });
+      const page = await fetch(`${server.url}/tasks`, { headers: { origin: "https://evil.example" } });
+      expect(page.status).toBe(403);
+    });
+  });
+
   async function positionOf(threadId: string): Promise<[step: string, next: readonly string[]]> {
     const { values, next } = await stateOf(threadId);
     return [values.execution.step, next];

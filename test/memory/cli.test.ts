@@ -1,6 +1,6 @@
 import { Memory, sqliteStore, type MemoryOwner } from "statecard";
 import { expect, test } from "vitest";
-import { jsonOf, ownDatabase, shareOneProcess, statecard } from "../support/cli.ts";
+import { jsonOf, ownDatabase, projectFolder, shareOneProcess, statecard } from "../support/cli.ts";
 
 shareOneProcess();
 
@@ -93,4 +93,23 @@ test("wrong use is refused with advice", async () => {
 test("a database that is not there is empty and is not made", async () => {
   const own = await ownDatabase();
   expect(await statecard(["memory", "list"], own)).toMatchObject({ code: 0, stdout: "Nothing is remembered.\n" });
+});
+
+test("a preview shows the memory block of the task's owner", async () => {
+  const folder = await projectFolder({
+    "graph.mjs": `
+      import { compile, defineWorkflow, Memories, Memory, sqliteStore } from "statecard";
+      const store = sqliteStore("memories.db");
+      const memories = new Memories({ store: store.memory(), user: "ann" });
+      await new Memory(store.memory(), { user: "ann" }).remember({ type: "preference", text: "Prefers tea." });
+      const steps = { talking: { to: ["talking", "done"] }, done: { final: true } };
+      const workflow = defineWorkflow({ name: "tea", version: 1, state: {}, initial: "talking", steps });
+      export const graph = compile(workflow, { memories });`,
+  });
+  const { stdout, stderr } = await statecard(["preview", "graph.mjs", "--show"], { folder });
+  expect(stderr).toBe("");
+  expect(stdout).toMatch(
+    /--- memory ---\n<memory>\n.*\n- [\w-]{22} \(preference, priority 5\): Prefers tea\.\n<\/memory>/,
+  );
+  expect(stdout).toMatch(/^retrieval +\d+/m);
 });

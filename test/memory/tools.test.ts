@@ -139,7 +139,7 @@ test("no argument names another owner, and without an owner there is no memory",
 });
 
 test("a memory that changes in mid-task leaves the fixed part of the prompt as it was, under every policy", async () => {
-  for (const policy of ["state", "history", "window", "structured", "adaptive"] as const) {
+  for (const policy of ["state", "history", "window", "structured", "retrieval", "adaptive"] as const) {
     const setting = fresh();
     const model = scriptedModel([{ ask: "Anything else?" }, { next: "done" }]);
     const graph = compile(setting.workflow, { ...setting, model, view: { policy } });

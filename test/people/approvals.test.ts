@@ -14,7 +14,7 @@ import {
   sqliteStore,
   type ApprovalRule,
 } from "statecard";
-import { scriptedModel, type ScriptedAnswer } from "statecard/testing";
+import { onFaultPoint, scriptedModel, type ScriptedAnswer } from "statecard/testing";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
 import { requestDigest } from "../../src/people/requests.ts";
@@ -330,4 +330,40 @@ describe("time", () => {
       { id: "q1.0", kind: "question", question: "Which?", expiresAt: time.now + TIME_LIMIT_MS },
     ]);
   });
+});
+
+test.each([
+  ["nothing", () => undefined],
+  ["null", () => null],
+  ["a promise", () => Promise.reject(new Error("later"))],
+  ["a count that is no number", () => ({ count: Number.NaN })],
+  ["half a person", () => ({ count: 0.5 })],
+  ["a time that is no number", () => ({ expiresAfterMs: Number.NaN })],
+  ["a name in place of names", () => ({ approvers: "ada" })],
+])("a rule that answers with %s lets nothing run", async (_what, rule) => {
+  const { open, paid } = payments(rule as never, [{ calls: [pay("77", 5)], next: "done" }]);
+  await expect(open().invoke({ message: "go" }, config)).rejects.toMatchObject({
+    code: "STEP_FAILED",
+    message: expect.stringContaining("gave no clear answer"),
+  });
+  expect(paid).toEqual([]);
+});
+
+test("who may not approve a call cannot say either that it has not happened, and so have it run again", async () => {
+  const { open, paid, time } = payments({ approvers: ["ada"] }, [{ calls: [pay("77", 5)], next: "done" }]);
+  await open().invoke({ message: "go" }, config);
+  onFaultPoint((reached) => {
+    if (reached === "after-call") throw new Error("killed");
+  });
+  onTestFinished(() => onFaultPoint(null));
+  await expect(open().invoke(resume("approve"), as("ada"))).rejects.toThrow("killed");
+  onFaultPoint(null);
+  time.now += TIME_LIMIT_MS;
+  const paused = await open().invoke(null, config);
+  expect(paused[INTERRUPT]?.[0]?.value?.requests).toMatchObject([{ kind: "unknown", approvers: ["ada"] }]);
+  for (const thread of [config, as("eve")])
+    await expect(open().invoke(resume("reject"), thread)).rejects.toMatchObject({ code: "APPROVER_UNKNOWN" });
+  expect(paid).toHaveLength(1);
+  expect((await open().invoke(resume("approve"), as("ada"))).execution.status).toBe("completed");
+  expect(paid).toHaveLength(1);
 });

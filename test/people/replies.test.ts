@@ -86,6 +86,25 @@ describe("the reply forms of the existing clients", () => {
     });
     expect(verdicts({ decisions: [{ ...approve, id: "a1.1.0" }] })).toEqual({ "a1.1.0": "approve" });
   });
+
+  test.each([
+    ["a workflow in a step", "w3.0/a1.0.0", "w3.0/a1.1.0"],
+    ["two items of a list", "w3.0.0/a1.0.0", "w3.0.1/a1.0.0"],
+    ["lists in lists", "w3.0.0/w1.0.2/u1.0.0e2", "w3.0.1/w1.0.2/u1.0.0e2"],
+  ])("requests of %s are told apart by their ids, in any order", (_what, one, other) => {
+    const shown = [one, other].map((id) => request("approval", id, { order: id }));
+    const decisions = [
+      { type: "approve", id: other },
+      { type: "reject", id: one },
+    ];
+    for (const reply of [{ decisions }, decisions]) {
+      const read = readReplies(reply, shown).map(({ id, answer }) => [id, answer.type]);
+      expect(read).toEqual([
+        [other, "approve"],
+        [one, "reject"],
+      ]);
+    }
+  });
 });
 
 describe("nothing unclear is an answer", () => {

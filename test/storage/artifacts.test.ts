@@ -95,10 +95,11 @@ onBothDialects((dialect) => {
   test("a database of format 2 gets the table when it is opened", async () => {
     await StoredTask.start(dialect.open(), "old");
     await dialect.query("drop table statecard_artifacts");
+    await dialect.query("alter table statecard_tokens drop column tenant");
     await dialect.query("update statecard_meta set value = '2'");
     const store = dialect.open();
     expect(await store.artifacts("old")).toEqual([]);
-    expect(await dialect.query("select value from statecard_meta")).toEqual([{ value: "4" }]);
+    expect(await dialect.query("select value from statecard_meta")).toEqual([{ value: "5" }]);
     await taskWithArtifacts(store, "new");
     expect(await store.artifacts("new")).toHaveLength(2);
   });

@@ -98,13 +98,13 @@ describePostgres("a PostgreSQL database", (schema) => {
     const stores = Array.from({ length: 6 }, () => schema.open({ maxConnections: 2 }));
     await Promise.all(stores.map((store, index) => StoredTask.start(store, `first-${index}`)));
     expect(await stores[0]?.tasks()).toHaveLength(6);
-    expect(await schema.query("select value from statecard_meta")).toEqual([{ value: "4" }]);
+    expect(await schema.query("select value from statecard_meta")).toEqual([{ value: "5" }]);
   });
 
   test("of a newer format is refused, and left as it is", async () => {
     await schema.open().tasks();
     await schema.query("update statecard_meta set value = '999'");
-    onTestFinished(async () => void (await schema.query("update statecard_meta set value = '2'")));
+    onTestFinished(async () => void (await schema.query("update statecard_meta set value = '5'")));
     const refused = schema.open().tasks();
     await expect(refused).rejects.toMatchObject({ code: "DATABASE_TOO_NEW" });
     await expect(refused).rejects.toThrow(/format 999.*update statecard/);

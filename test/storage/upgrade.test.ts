@@ -48,7 +48,7 @@ test("a file of the first format is upgraded when it is opened, and loses nothin
     ["done-1", "completed", []],
     ["paused-1", "waiting_user", ["q2.0"]],
   ]);
-  expect(read(file, VERSION)).toEqual([{ value: "4" }]);
+  expect(read(file, VERSION)).toEqual([{ value: "5" }]);
   expect(read(file, "select schema from statecard_heads")).toEqual([
     { schema: null },
     { schema: null },
@@ -74,7 +74,7 @@ test("several processes may open a file of the first format at once", async () =
   await sleep(300);
   database.exec("commit");
   expect(await Promise.all(lists)).toEqual(["3", "3"]);
-  expect(read(file, VERSION)).toEqual([{ value: "4" }]);
+  expect(read(file, VERSION)).toEqual([{ value: "5" }]);
 });
 
 test("an upgrade that fails leaves the file as it was", async () => {
@@ -98,7 +98,7 @@ describePostgres("PostgreSQL", (schema) => {
     const stores = [schema.open(), schema.open(), schema.open()];
     const lists = await Promise.all(stores.map((store) => store.tasks()));
     expect(lists.map((list) => list.map(({ taskId }) => taskId))).toEqual([["old"], ["old"], ["old"]]);
-    expect(await schema.query(VERSION)).toEqual([{ value: "4" }]);
+    expect(await schema.query(VERSION)).toEqual([{ value: "5" }]);
     expect(await schema.query("select schema from statecard_heads")).toEqual([{ schema: null }]);
     expect(await schema.query("select * from statecard_votes")).toEqual([]);
   });

@@ -251,7 +251,11 @@ export async function ownDatabase(): Promise<CommandOptions & { readonly databas
 
 /** A folder as a stranger's project: statecard and zod installed, and the given files. */
 export async function projectFolder(files: Readonly<Record<string, string>>): Promise<string> {
-  const folder = await temporaryFolder();
+  return fillProject(await temporaryFolder(), files);
+}
+
+/** Puts the packages that a workflow needs, and files, into a folder. */
+export async function fillProject(folder: string, files: Readonly<Record<string, string>>): Promise<string> {
   await mkdir(join(folder, "node_modules"));
   await symlink(PROJECT, join(folder, "node_modules/statecard"));
   await symlink(join(PROJECT, "node_modules/zod"), join(folder, "node_modules/zod"));

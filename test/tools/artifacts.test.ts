@@ -118,6 +118,10 @@ describe("setting aside", () => {
   });
 
   test("a preview keeps few tokens' worth of any writing, and divides no character", () => {
+    expect((aside(`x${"\ud83d\ude00".repeat(20_000)}`).result.value as Preview).preview).not.toMatch(/\p{Surrogate}/u);
+    expect(
+      (aside(`${"x".repeat(1499)}\ud83d\ude00 ${"x".repeat(20_000)}`).result.value as Preview).preview,
+    ).not.toMatch(/\p{Surrogate}/u);
     for (const letter of ["語", "\ud83d\ude00", "\u0001"]) {
       const { result, artifact } = aside(letter.repeat(50_000));
       expect(jsonBytes(result.value)).toBeLessThan(3000);
@@ -139,6 +143,12 @@ describe("setting aside", () => {
     const note = artifact.text.slice(artifact.text.indexOf("\n"));
     const kept = artifact.text.indexOf("\n") * 3;
     expect(note).toBe(`\n… cut here: ${(51_000_000 - kept).toLocaleString("en-US")} more bytes were not kept\n`);
+  });
+
+  test("a value of more than 50 MB is text from then on, since what was cut is no JSON", () => {
+    const { artifact } = aside(Array.from({ length: 520 }, () => "x".repeat(100_000)));
+    expect(artifact.kind).toBe("text");
+    expect(() => JSON.parse(artifact.text)).toThrow(SyntaxError);
   });
 
   describe("secrets", () => {

@@ -201,3 +201,16 @@ test("a reconcile that hangs knows nothing", async () => {
   const tool = declare(() => null, { timeoutMs: 20, reconcile: () => new Promise(() => undefined) });
   expect(await reconcileCall("1.0", { tool: "work", args: {} }, tool, callContext())).toBeNull();
 });
+
+test.each([
+  ["a clear yes", { happened: true, value: 5 }, { id: "1.0", tool: "work", status: "ok", value: 5 }],
+  ["a clear no", { happened: false }, "did not happen"],
+  ["nothing", undefined, null],
+  ["an object that does not say it", { id: "payment-7" }, null],
+  ["a slip in the name", { happend: true }, null],
+  ["a word", "sent", null],
+  ["yes without an object", true, null],
+])("a reconcile that answers with %s", async (_what, answer, means) => {
+  const tool = declare(() => null, { reconcile: (() => answer) as never });
+  expect(await reconcileCall("1.0", { tool: "work", args: {} }, tool, callContext())).toEqual(means);
+});

@@ -109,7 +109,7 @@ describe.each(POLICIES)("the hard limit under %s", (policy) => {
   test("a state that has no room is shortened, never its fields' names", () => {
     const shown = view(task(2, 10), { policy, maxTokens: 900 }, words(4000, "s"));
     expect(viewTokens(shown)).toBeLessThanOrEqual(900);
-    if (["state", "adaptive", "structured"].includes(policy)) {
+    if (["state", "adaptive", "structured", "retrieval"].includes(policy)) {
       expect(textOf(shown)).toMatch(/summary: ?"s0 s1 [\s\S]*characters left out/);
     }
   });

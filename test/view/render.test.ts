@@ -14,7 +14,7 @@ import { z } from "zod";
 import { countTokens } from "../../src/internal/tokens.ts";
 import { newExecution } from "../../src/state/execution.ts";
 import { emptyState, type State } from "../../src/state/fields.ts";
-import { needsTurns, POLICIES, WINDOW_TURNS } from "../../src/view/options.ts";
+import { needsTurns, POLICIES, WINDOW_TURNS, type Policy } from "../../src/view/options.ts";
 import { viewBytes } from "../../src/view/render.ts";
 import { transcript, type Turn } from "../../src/view/transcript.ts";
 
@@ -292,7 +292,13 @@ describe("K22: text from outside stays data", () => {
     ]);
 
   test.each(attacks)("in whatever place it stands, %j adds no tag to a view", (attack) => {
-    const options: readonly ViewOptions[] = POLICIES.map((policy) => ({ policy, rawMessages: 4, keepMessages: 2 }));
+    // What is found depends on the text's words, so all of it has to be.
+    const keepMessages = (policy: Policy) => (policy === "retrieval" ? 100 : 2);
+    const options: readonly ViewOptions[] = POLICIES.map((policy) => ({
+      policy,
+      rawMessages: 4,
+      keepMessages: keepMessages(policy),
+    }));
     const scene = (text: string): Scene => ({
       state: { article: text, notes: [text, text], address: { city: text } },
       execution: { recent: [`1. choose: asked: ${text}`] },

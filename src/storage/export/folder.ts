@@ -10,8 +10,9 @@ import {
   statSync,
   writeFileSync,
 } from "node:fs";
-import { join, resolve } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { WorkflowError } from "../../errors.ts";
+import { makeFolder } from "../make-folder.ts";
 import { artifactFile, isArtifactFile } from "./artifact-files.ts";
 import { headOf, logLines, parseStateFile, stateFile, type StateFile } from "./format.ts";
 import type { TaskWithLog } from "./read-task.ts";
@@ -37,6 +38,7 @@ export function writeExport(folder: string, exported: TaskWithLog, key: string |
   const suffix = randomBytes(4).toString("hex");
   const fresh = `${place}.new-${suffix}`;
   try {
+    makeFolder(dirname(place));
     mkdirSync(fresh);
     mkdirSync(join(fresh, ARTIFACTS));
     for (const artifact of artifacts) writeFileSync(join(fresh, ARTIFACTS, artifactFile(artifact)), artifact.text);
@@ -47,7 +49,8 @@ export function writeExport(folder: string, exported: TaskWithLog, key: string |
     renameSync(fresh, place);
     if (replaces) rmSync(old, { recursive: true });
   } catch (error) {
-    rmSync(fresh, { recursive: true, force: true });
+    // Below a file, even removing what is not there fails.
+    if (existsSync(fresh)) rmSync(fresh, { recursive: true, force: true });
     const said = error instanceof Error ? error.message : String(error);
     throw new WorkflowError("USAGE", `${folder} could not be written: ${said}; name another folder`, {
       cause: error,

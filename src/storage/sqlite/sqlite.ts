@@ -1,7 +1,9 @@
-import { accessSync, constants, existsSync, mkdirSync, statSync } from "node:fs";
+import { accessSync, constants, existsSync, statSync } from "node:fs";
+import { makeFolder } from "../make-folder.ts";
 import { dirname, resolve } from "node:path";
 import Database from "better-sqlite3";
 import { WorkflowError } from "../../errors.ts";
+import { databaseClosed, databaseOpened } from "../../internal/open-databases.ts";
 import { systemClock, type Clock } from "../../internal/clock.ts";
 import { READ_VERSION, setUpStatements } from "../schema.ts";
 import type { Database as DatabasePort, Sql, SqlValue } from "../sql.ts";
@@ -106,10 +108,13 @@ function queueOf(file: string): Queue {
 
 class Connection implements Sql {
   private readonly database: Database.Database;
+  private readonly file: string;
   private readonly statements = new Map<string, Database.Statement>();
 
-  constructor(database: Database.Database) {
+  constructor(database: Database.Database, file: string) {
     this.database = database;
+    this.file = file;
+    databaseOpened(file);
   }
 
   private prepare(statement: string): Database.Statement {
@@ -143,6 +148,7 @@ class Connection implements Sql {
 
   close(): void {
     this.database.close();
+    databaseClosed(this.file);
   }
 }
 
@@ -158,7 +164,7 @@ function open(file: string, options: SqliteOptions): Connection {
     // Each checkpoint of the log syncs the disk; at SQLite's own 1,000 pages that is half of a commit's time.
     database.pragma(`wal_autocheckpoint = ${LOG_PAGES}`);
     if (!isCurrent) setUp(database, file);
-    return new Connection(database);
+    return new Connection(database, file);
   } catch (error) {
     database.close();
     throw error;
@@ -181,18 +187,6 @@ function prepareFolder(file: string): void {
     }
   } else {
     makeFolder(dirname(resolve(file)));
-  }
-}
-
-/** One level at a time: Node's recursive mkdir never returns below /proc. */
-function makeFolder(folder: string): void {
-  if (existsSync(folder)) return;
-  makeFolder(dirname(folder));
-  try {
-    mkdirSync(folder);
-  } catch (error) {
-    // Another process may have been faster.
-    if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
   }
 }
 

@@ -13,6 +13,9 @@ const NEVER =
 const HIDING =
   /^(?:eval|trap|alias|enable|hash|parallel|expect|script|ssh|su|runuser|at|batch|screen|tmux|nsenter|unshare|watch|flock|pwsh|powershell|cmd)(?:\.exe)?$/;
 
+/** What `{}` may stand for in one command of `find`; more is there to keep this judge busy. */
+const MAX_PLACES = 1000;
+
 const isOption = (word: Word) => word.text.startsWith("-");
 const has = (operands: readonly Word[], pattern: RegExp) => operands.some(({ text }) => pattern.test(text));
 const places = (operands: readonly Word[]) => operands.filter((word) => !isOption(word));
@@ -138,13 +141,24 @@ function startsOfFind(operands: readonly Word[]): readonly Word[] {
 /** The commands that `find` runs, with the places where it begins in place of what it finds. */
 export function runByFind(operands: readonly Word[]): readonly (readonly Word[])[] {
   const starts = startsOfFind(operands);
-  return operands.flatMap(({ text }, index) => {
-    if (!/^-(?:exec|ok)(?:dir)?$/.test(text)) return [];
-    const rest = operands.slice(index + 1);
-    const end = rest.findIndex((word) => word.text === ";" || word.text === "+");
-    const command = end < 0 ? rest : rest.slice(0, end);
-    return [command.flatMap((word) => (word.text === "{}" ? starts : [word]))];
-  });
+  const commands: (readonly Word[])[] = [];
+  for (let at = 0; at < operands.length; at++) {
+    if (!/^-(?:exec|ok)(?:dir)?$/.test(operands[at]?.text ?? "")) continue;
+    // Up to its end, everything belongs to that command: another -exec in it is its own.
+    const begin = at + 1;
+    for (at = begin; at < operands.length && !endsCommand(operands, at); at++);
+    const command = operands.slice(begin, at);
+    const places = command.filter(({ text }) => text === "{}").length;
+    if (places * starts.length > MAX_PLACES) throw new Unreadable("find is given too many places");
+    commands.push(command.flatMap((word) => (word.text === "{}" ? starts : [word])));
+  }
+  return commands;
+}
+
+/** A plus sign ends a command after `{}` only. */
+function endsCommand(operands: readonly Word[], at: number): boolean {
+  const text = operands[at]?.text;
+  return text === ";" || (text === "+" && operands[at - 1]?.text === "{}");
 }
 
 const systemControl: Rule = (operands) =>

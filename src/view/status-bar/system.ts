@@ -1,4 +1,5 @@
 import { pickState } from "../../state/fields.ts";
+import { taskLimit } from "../../workflow/advance.ts";
 import { stepLimit } from "../../workflow/define.ts";
 import { stateSize } from "../../workflow/state-budget.ts";
 import type { StatusBarInput, SystemFacts } from "./input.ts";
@@ -48,7 +49,7 @@ function decisionReadings({ workflow, snapshot }: StatusBarInput): readonly stri
   const made = Object.hasOwn(decisionsByStep, step) ? (decisionsByStep[step] ?? 0) : 0;
   return [
     ...leftReading("this step", stepLimit(workflow, step), made),
-    ...leftReading("this task", workflow.maxDecisions, decisions),
+    ...leftReading("this task", taskLimit(workflow, snapshot.execution), decisions),
   ];
 }
 

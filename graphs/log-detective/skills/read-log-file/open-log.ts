@@ -1,6 +1,7 @@
 import { open, stat, type FileHandle } from "node:fs/promises";
 import { pipeline, type Readable } from "node:stream";
 import { createGunzip } from "node:zlib";
+import { isOpenDatabase } from "statecard";
 
 const CHUNK_BYTES = 256 * 1024;
 /** How much of the beginning decides whether it is text. */
@@ -49,6 +50,9 @@ export async function openLog(path: string, signal: AbortSignal): Promise<OpenLo
   if (!info.isFile()) {
     const what = info.isDirectory() ? "a folder" : "a pipe, socket or device";
     throw new LogError("NOT_A_FILE", `${path} is ${what}, no log file`, "name a plain file");
+  }
+  if (isOpenDatabase(path)) {
+    throw new LogError("NOT_A_FILE", `${path} is a database in use, no log file`, "name a log file");
   }
   const handle = await open(path).catch((error: NodeJS.ErrnoException) => {
     throw unreadable(path, error);

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { locate, logFolders } from "../../folders.ts";
 import { failure, readParameters, type SkillContext, type SkillResult } from "../../protocol.ts";
+import { filterOf } from "./filter.ts";
 import { LogError } from "./open-log.ts";
 import { scanLog, type LogScan } from "./scan.ts";
 import { momentOf, readStamp } from "./stamps.ts";
@@ -90,16 +91,4 @@ function readMoment(text: string | undefined): number | null {
   const stamp = readStamp(`${date}T${time}${second}${zone}`);
   if (stamp === null) throw new LogError("NO_TIME", `${text} is no time`, "write it as 2026-03-01T10:00");
   return momentOf(stamp, 0);
-}
-
-/** The filter in words, the same for the same filter. */
-function filterOf({ keywords, level, from, to, count_by: countBy }: z.output<typeof schema>): string {
-  const parts = [
-    keywords.length > 0 ? `with ${keywords.map((keyword) => `'${keyword}'`).join(" or ")}` : "",
-    level === undefined ? "" : `of level ${level} or worse`,
-    from === undefined ? "" : `from ${from}`,
-    to === undefined ? "" : `before ${to}`,
-    countBy === undefined ? "" : `counted by ${countBy}`,
-  ];
-  return parts.filter(Boolean).join(", ") || "all lines";
 }

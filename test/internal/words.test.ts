@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { matchOf, queryWords, wordsOf } from "../../src/memory/words.ts";
+import { matchOf, queryWords, wordsOf } from "../../src/internal/words.ts";
 
 const match = (query: string, text: string) => matchOf(queryWords(query), new Set(wordsOf(text)));
 

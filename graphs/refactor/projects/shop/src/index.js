@@ -1,0 +1,2 @@
+export { formatPrice, receipt } from "./cart.js";
+export { invoice } from "./invoice.js";

@@ -1,0 +1,73 @@
+import { signedIn } from "../../compile/identity.ts";
+import { recordReplies } from "../../compile/record-answers.ts";
+import { MUST_BE_NEW } from "../../compile/runtime.ts";
+import type { WorkflowGraph } from "../../compile/workflow-graph.ts";
+import { isWorkflowError } from "../../errors.ts";
+import { ended, standing, type BatchTask } from "../batch.ts";
+import type { TaskQueue, WakeOptions } from "./task-queue.ts";
+
+export interface SubmitOptions extends WakeOptions {
+  /** Who submits it, as the log shows it. */
+  readonly who?: string;
+  /** Called before a task is started that does not exist yet. */
+  readonly beforeStart?: (taskId: string) => Promise<void>;
+}
+
+/** What a submission came to: a new task, one that goes on, or one that has ended or waits for a person. */
+export type Submitted = "started" | "woken" | "left";
+
+/**
+ * Hands a task over to the workers. When it returns, the task is in the store, noted to be run, whatever happens
+ * to this process or to the queue. Submitting the same task again is harmless: what has ended or waits is left.
+ *
+ * @throws INVALID_INPUT, INVALID_MESSAGE, MESSAGE_TOO_LARGE, WRONG_WORKFLOW, DATABASE_… errors.
+ * @example
+ * const queue = await TaskQueue.open("postgres://app@db/tasks", store)
+ * await submitTask(queue, graph, { taskId: "t-1", input: { message: "network unstable" } })
+ */
+export async function submitTask(
+  queue: TaskQueue,
+  graph: WorkflowGraph,
+  { taskId, input }: BatchTask,
+  options: SubmitOptions = {},
+): Promise<Submitted> {
+  const { store, workflow, clock } = graph.runtime;
+  const before = await standing(store, taskId);
+  if (before && ended(before, clock.now())) return "left";
+  if (before === null) {
+    await options.beforeStart?.(taskId);
+    await startOnly(graph, taskId, input, options.who);
+  }
+  await queue.wake(workflow.name, taskId, options);
+  return before === null ? "started" : "woken";
+}
+
+/** Writes a task's first checkpoint and runs none of its steps. One that another process has just begun is as good. */
+async function startOnly(graph: WorkflowGraph, taskId: string, input: BatchTask["input"], who?: string): Promise<void> {
+  const person = who === undefined ? {} : signedIn(who);
+  const configurable = { thread_id: taskId, [MUST_BE_NEW]: true, ...person };
+  try {
+    await graph.invoke(input as never, { configurable, interruptBefore: "*" } as never);
+  } catch (error) {
+    if (!isWorkflowError(error, "TASK_EXISTS", "TASK_BUSY")) throw error;
+  }
+}
+
+/**
+ * Stores an answer to a request and hands the task over to the workers.
+ *
+ * @throws TASK_FINISHED, STALE_RESUME, INVALID_REPLY and what else an answer is refused with.
+ */
+export async function submitAnswer(
+  queue: TaskQueue,
+  graph: WorkflowGraph,
+  { taskId, requestId, text, who }: { taskId: string; requestId: string; text: string; who: string },
+): Promise<void> {
+  try {
+    await recordReplies(graph.runtime, taskId, { [requestId]: text }, who);
+  } catch (error) {
+    // Whoever runs the task at this moment takes it in.
+    if (!isWorkflowError(error, "TASK_BUSY") || error.details.recorded !== true) throw error;
+  }
+  await queue.wake(graph.runtime.workflow.name, taskId);
+}

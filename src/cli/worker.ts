@@ -1,0 +1,148 @@
+import type { BatchEvent } from "../batch/batch.ts";
+import { readLimit } from "../batch/queue/read-limit.ts";
+import type { Limit } from "../batch/queue/slots.ts";
+import { TaskQueue } from "../batch/queue/task-queue.ts";
+import { TaskWorker } from "../batch/queue/worker.ts";
+import { describeTask } from "../compile/describe.ts";
+import type { WorkflowGraph } from "../compile/workflow-graph.ts";
+import { isPostgres, openStore } from "../storage/open-store.ts";
+import { databaseFile } from "../storage/sqlite/sqlite.ts";
+import type { SqlStore } from "../storage/sql-store.ts";
+import { EXIT, usage } from "./exit.ts";
+import { declaredGraphs, loadGraph } from "./graphs.ts";
+import { wholeNumber, type CommonOptions } from "./options.ts";
+import { printable } from "./terminal.ts";
+import { asksLine } from "./waiting.ts";
+
+export interface WorkerCommandOptions extends CommonOptions {
+  readonly graphs?: string;
+  readonly concurrency?: string;
+  readonly queue?: string;
+  readonly limit?: readonly string[];
+  readonly stepTimeout?: string;
+  readonly taskTimeout?: string;
+  readonly stallInterval?: string;
+}
+
+const CONCURRENCY = 16;
+const LONGEST_S = 1_000_000;
+/** Each graph's queue listens on a connection of its own; so does the upkeep. */
+const SHARED_CONNECTIONS = 5;
+
+/** `statecard worker`: runs tasks that others submit, until a signal ends it. */
+export async function workerCommand(options: WorkerCommandOptions): Promise<number> {
+  const concurrency = wholeNumber("--concurrency", options.concurrency, 1, 10_000) ?? CONCURRENCY;
+  const stepMs = milliseconds("--step-timeout", options.stepTimeout);
+  const taskMs = milliseconds("--task-timeout", options.taskTimeout);
+  const stallMs = milliseconds("--stall-interval", options.stallInterval);
+  const store = openStore(options.db);
+  const graphs = await graphsOf(options.graphs, store);
+  const { tenantLimits, graphLimits } = readLimits(options.limit ?? [], graphs);
+  const location = queueLocation(options);
+  const queue = await TaskQueue.open(location, store, { maxConnections: graphs.size + SHARED_CONNECTIONS });
+  const worker = new TaskWorker({
+    store,
+    queue,
+    graphs: new Map([...graphs.values()].map((graph) => [graph.runtime.workflow.name, graph])),
+    concurrency,
+    graphLimits,
+    tenantLimits,
+    timeLimits: { ...(stepMs === undefined ? {} : { stepMs }), ...(taskMs === undefined ? {} : { taskMs }) },
+    ...(stallMs === undefined ? {} : { stallMs }),
+    onEvent: (event) => void tell(store, event, options),
+    log: (message) => process.stderr.write(`${printable(message)}\n`),
+  });
+  await worker.ready();
+  announce([...graphs.keys()], concurrency, queue.connection.where, options);
+  await untilSignal(worker);
+  await queue.close();
+  await store.close();
+  return EXIT.ok;
+}
+
+/**
+ * Where the jobs are: `--queue`, else STATECARD_QUEUE, else the database with the tasks.
+ *
+ * @throws USAGE where that is a file.
+ */
+export function queueLocation({ db, queue }: Pick<WorkerCommandOptions, "db" | "queue">): string {
+  const named = queue ?? process.env.STATECARD_QUEUE;
+  if (named !== undefined) return named;
+  const where = databaseFile(db);
+  if (isPostgres(where)) return where;
+  throw usage(
+    `workers share their tasks through a server: name it with --db postgres://… (or STATECARD_DB); tasks in a file (${where}) need --queue redis://… beside it, and all workers on this machine`,
+  );
+}
+
+/** @throws USAGE, UNKNOWN_GRAPH, INVALID_GRAPH. */
+async function graphsOf(ids: string | undefined, store: SqlStore): Promise<ReadonlyMap<string, WorkflowGraph>> {
+  const chosen = ids === undefined ? Object.keys(declaredGraphs()) : ids.split(",").map((id) => id.trim());
+  if (chosen.length === 0) throw usage("langgraph.json in this folder declares no graphs; name files with --graphs");
+  const loaded = new Map<string, WorkflowGraph>();
+  for (const id of chosen) loaded.set(id, await loadGraph(id, store));
+  return loaded;
+}
+
+/** @throws USAGE. */
+function readLimits(
+  given: readonly string[],
+  graphs: ReadonlyMap<string, WorkflowGraph>,
+): { readonly tenantLimits: ReadonlyMap<string, Limit>; readonly graphLimits: ReadonlyMap<string, Limit> } {
+  const tenantLimits = new Map<string, Limit>();
+  const graphLimits = new Map<string, Limit>();
+  for (const { kind, name, limit } of given.map(readLimit)) {
+    const workflow = graphs.get(name)?.runtime.workflow.name;
+    if (kind === "tenant") tenantLimits.set(name, limit);
+    else if (workflow === undefined) {
+      throw usage(`--limit ${name}: this worker has ${[...graphs.keys()].join(", ")}; a tenant is written @${name}`);
+    } else graphLimits.set(workflow, limit);
+  }
+  return { tenantLimits, graphLimits };
+}
+
+function announce(graphs: readonly string[], concurrency: number, where: string, { json }: CommonOptions): void {
+  const text = json
+    ? JSON.stringify({ worker: { pid: process.pid, graphs, concurrency, queue: where } })
+    : `Worker for ${graphs.join(", ")}: up to ${concurrency} tasks of each at once. Jobs are in ${where}.\nCtrl-C stops it; nothing is lost.`;
+  process.stdout.write(`${text}\n`);
+}
+
+/** One line for each task that has paused or ended here, or is tried again. */
+async function tell(store: SqlStore, event: BatchEvent, { json }: CommonOptions): Promise<void> {
+  if (event.kind !== "settled" && event.kind !== "retry") return;
+  const { taskId } = event;
+  const { outcome, error } = event.kind === "settled" ? event.settled : { outcome: "tried again", error: event.error };
+  if (json) {
+    process.stdout.write(`${JSON.stringify({ taskId, outcome, ...(error ? { error } : {}) })}\n`);
+    return;
+  }
+  const task = outcome === "waiting" ? await describeTask(store, taskId).catch(() => null) : null;
+  const [request] = task?.waiting ?? [];
+  const says = request ? asksLine(request, Date.now()) : outcome;
+  const why = error ? `  ${printable(`${error.code}: ${error.message}`)}` : "";
+  process.stdout.write(`${printable(taskId)}  ${says}${why}\n`);
+}
+
+/** Stops at the first signal, in order; at the second at once. Whoever has started it may also just go away. */
+function untilSignal(worker: TaskWorker): Promise<void> {
+  return new Promise((resolve, reject) => {
+    let isStopping = false;
+    const onSignal = () => {
+      if (isStopping) process.exit(EXIT.interrupted);
+      isStopping = true;
+      process.stderr.write("Stopping: what runs commits its step and goes back to the other workers.\n");
+      worker.stop().then(resolve, reject);
+    };
+    process.on("SIGINT", onSignal);
+    process.on("SIGTERM", onSignal);
+    process.on("disconnect", onSignal);
+    // Listened to, the channel alone would keep this process.
+    process.channel?.unref();
+  });
+}
+
+function milliseconds(option: string, text: string | undefined): number | undefined {
+  const seconds = wholeNumber(option, text, 1, LONGEST_S);
+  return seconds === undefined ? undefined : seconds * 1000;
+}

@@ -135,9 +135,13 @@ function keepSql(state: Values, message: Message, call: CallBefore | null): Valu
   return { tried: latest(state.tried, cut(command, 400), cut(message.content.trim(), 300), 3) };
 }
 
+const FOUND_CHARACTERS = 600;
+
 function keepFound(state: Values, message: Message, call: CallBefore | null): Values {
   if (message.role !== "tool" || !call) return keepTalk(state, message);
-  return { found: latest(state.found, call.name.replaceAll(".", "_"), cut(message.content, 600), 6) };
+  const isLong = message.content.length > FOUND_CHARACTERS;
+  const value = isLong ? cut(message.content, FOUND_CHARACTERS) : parse(message.content);
+  return { found: latest(state.found, call.name.replaceAll(".", "_"), value, 6) };
 }
 
 const FREE_TEXT = new Set(["summary", "thought", "expression"]);

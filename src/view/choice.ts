@@ -18,6 +18,8 @@ export interface ChoiceInput {
 
 /** A prompt's sizes after the fixed beginning. */
 export interface PromptSizes {
+  /** The description of the step that the snapshot was taken at: it has been sent before, with this snapshot or another. */
+  readonly opening: number;
   /** What has been sent before. */
   readonly known: number;
   /** What is new and stays, and what is never cached. */
@@ -46,7 +48,7 @@ const HORIZON = 0.5;
 const FEWEST_CALLS = 6;
 const MOST_CALLS = 20;
 /** A new snapshot has to save this much, since the text that it leaves behind may still be of use. */
-const WORTH = 1.1;
+const WORTH = 1.2;
 
 /**
  * Whether the next prompt goes on from the snapshot that stands or takes a new one. Reckons what the
@@ -61,20 +63,27 @@ export function choose(input: ChoiceInput): Choice {
   const goingOn = (sizes: PromptSizes) => costOf(input, sizes, calls, growth);
   const append = standing && goingOn(standing);
   const snapshot = goingOn(fresh);
-  const always = calls * priceOf(input, fixed, fresh.known + fresh.added, fresh.tail);
+  const always = calls * priceOf(input, fixed + fresh.opening, fresh.known + fresh.added, fresh.tail);
   const take = append !== null && append <= Math.min(snapshot, always) * WORTH ? "append" : "snapshot";
   return { take, isKept: snapshot < always, calls, append, snapshot, always };
 }
 
 /** What calls cost that all go on from one another. */
-function costOf(input: ChoiceInput, { known, added, tail, calls: since }: PromptSizes, calls: number, growth: number) {
-  const { fixed, perCall } = input;
-  // Of a snapshot that is taken now nothing has been sent before.
-  const isSent = since > 0;
+function costOf(input: ChoiceInput, sizes: PromptSizes, calls: number, growth: number) {
+  const { rule, perCall } = input;
+  const { known, added, tail, calls: since } = sizes;
+  const fixed = input.fixed + sizes.opening;
+  // What the last prompt and the one before it began with. Of a snapshot that is taken now nothing has been sent.
+  let last = since > 0 ? fixed + known : fixed;
+  let earlier = since > 0 ? Math.max(fixed, last - perCall) : fixed;
   let stable = fixed + known + added;
-  let cost = priceOf(input, isSent ? fixed + known : fixed, isSent ? added : known + added, tail);
-  for (let call = 1; call < calls; call++) {
-    cost += priceOf(input, stable, perCall, tail + growth * call);
+  let cost = 0;
+  for (let call = 0; call < calls; call++) {
+    // A unit is only there once two prompts have had it in common.
+    const found = rule.match === "units" ? earlier : last;
+    cost += priceOf(input, found, stable - found, tail + growth * call);
+    earlier = last;
+    last = stable;
     stable += perCall;
   }
   return cost;

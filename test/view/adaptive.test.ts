@@ -17,7 +17,9 @@ const shop = defineWorkflow({
   name: "shop",
   version: 1,
   goal: "Sell one thing.",
+  input: ["catalogue"],
   state: {
+    catalogue: field(z.string()).runtimeOnly(),
     article: field(z.string()),
     amount: field(z.number()),
     notes: field(z.array(z.string())).appendOnly(),
@@ -57,6 +59,8 @@ const shop = defineWorkflow({
 // Small prompts are cached too, so that going on pays.
 const CACHED = { policy: "adaptive", provider: { ...CACHE_RULES.vllm, step: 1 } } as const;
 const TASK = { configurable: { thread_id: "t" } };
+// A state of some size, so that showing it anew costs more than what is added bit by bit.
+const HELLO = { message: "hello", catalogue: "Green tea from the north slope, black tea from the south. ".repeat(20) };
 
 const script: readonly ScriptedAnswer[] = [
   { ask: "What would you like?" },
@@ -75,7 +79,7 @@ const now = (prompt: string) => prompt.slice(prompt.lastIndexOf("<now>"));
 
 async function conversation(store: TaskStore, model: ReturnType<typeof scriptedModel>, view: object = CACHED) {
   const graph = compile(shop, { model, store, view });
-  const first = await graph.invoke({ message: "hello" }, TASK);
+  const first = await graph.invoke(HELLO, TASK);
   const second = await graph.invoke(answer(first, "tea"), TASK);
   await graph.invoke(answer(second, "yes"), TASK);
 }
@@ -127,7 +131,7 @@ describe("an adaptive prompt", () => {
       const result = await graph.invoke(input as never, TASK).catch(() => null);
       return { prompts: model.prompts, result };
     };
-    const failed = await run([new Error("no connection")], { message: "hello" });
+    const failed = await run([new Error("no connection")], HELLO);
     const first = await run(script.slice(0, 1), null);
     const second = await run(script.slice(1, 4), answer(first.result as never, "tea"));
     const third = await run(script.slice(4), answer(second.result as never, "yes"));
@@ -160,7 +164,7 @@ describe("an adaptive prompt", () => {
   test("shows a correction by hand", async () => {
     const store = sqliteStore(":memory:");
     const graph = compile(shop, { model: scriptedModel(script.slice(0, 4)), store, view: CACHED });
-    const first = await graph.invoke({ message: "hello" }, TASK);
+    const first = await graph.invoke(HELLO, TASK);
     const paused = await graph.invoke(answer(first, "tea"), TASK);
     await graph.updateState(TASK, { amount: 77 });
     const model = scriptedModel([{ ask: "?" }]);
@@ -173,7 +177,9 @@ describe("an adaptive prompt", () => {
     const store = sqliteStore(":memory:");
     await conversation(store, model, { policy: "adaptive", provider: "none" });
     expect(await kinds(store, "snapshot")).toEqual([]);
-    expect(model.prompts.at(-1)).toMatch(/<state revision="\d+">\ncompleted steps: choose, pay\narticle: "darjeeling"/);
+    expect(model.prompts.at(-1)).toMatch(
+      /<state revision="\d+">\ncompleted steps: choose, pay\ncatalogue: .*\narticle: "darjeeling"/,
+    );
   });
 
   test("stays bounded however long the task runs, and so does what the log keeps of it", async () => {

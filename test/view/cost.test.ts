@@ -55,8 +55,8 @@ describe("going on, or a new snapshot", () => {
     calls: 10,
     perCall: 200,
     fixed: 2000,
-    fresh: { known: 600, added: 150, tail: 20, calls: 0 },
-    standing: { known: 1500, added: 200, tail: 20, calls: 5 },
+    fresh: { opening: 0, known: 600, added: 150, tail: 20, calls: 0 },
+    standing: { opening: 0, known: 1500, added: 200, tail: 20, calls: 5 },
   };
 
   test("a cheap cache goes on; without a cache the state is shown anew", () => {
@@ -68,7 +68,7 @@ describe("going on, or a new snapshot", () => {
     const takenAt = (read: number) => {
       const known = Array.from({ length: 400 }, (_, index) => 100 * index);
       return known.find((size) => {
-        const standing = { known: 600 + size, added: 200, tail: 20, calls: 5 };
+        const standing = { opening: 0, known: 600 + size, added: 200, tail: 20, calls: 5 };
         return choose({ ...input, rule: { ...rule, read }, standing }).take === "snapshot";
       });
     };
@@ -79,7 +79,7 @@ describe("going on, or a new snapshot", () => {
   });
 
   test("what the tail restates counts in full", () => {
-    const standing = { known: 1500, added: 200, tail: 900, calls: 5 };
+    const standing = { opening: 0, known: 1500, added: 200, tail: 900, calls: 5 };
     expect(choose({ ...input, standing }).take).toBe("snapshot");
   });
 
@@ -89,8 +89,12 @@ describe("going on, or a new snapshot", () => {
   });
 
   test("a prompt that is about to grow into the cache goes on; one that stays below it does not", () => {
-    const small = { ...input, rule: CACHE_RULES.openai, fresh: { known: 100, added: 50, tail: 20, calls: 0 } };
-    const standing = { known: 200, added: 200, tail: 20, calls: 2 };
+    const small = {
+      ...input,
+      rule: CACHE_RULES.openai,
+      fresh: { opening: 0, known: 100, added: 50, tail: 20, calls: 0 },
+    };
+    const standing = { opening: 0, known: 200, added: 200, tail: 20, calls: 2 };
     expect(choose({ ...small, fixed: 600, standing }).take).toBe("append");
     expect(choose({ ...small, fixed: 100, perCall: 60, standing }).take).toBe("snapshot");
   });
@@ -98,6 +102,31 @@ describe("going on, or a new snapshot", () => {
   test("the first snapshot is kept where going on from it is expected to pay", () => {
     expect(choose({ ...input, standing: null })).toMatchObject({ take: "snapshot", append: null, isKept: true });
     expect(choose({ ...input, standing: null, rule: CACHE_RULES.none }).isKept).toBe(false);
+  });
+
+  test("a step's long description, sent before, does not speak against a new snapshot", () => {
+    const fresh = { opening: 0, known: 200, added: 150, tail: 20, calls: 0 };
+    const standing = { opening: 0, known: 2600, added: 200, tail: 20, calls: 5 };
+    const price = (opening: number) => {
+      const { append, snapshot, always } = choose({
+        ...input,
+        fresh: { ...fresh, opening },
+        standing: { ...standing, opening },
+      });
+      return [append ?? 0, snapshot, always];
+    };
+    // Two thousand tokens more are read from the cache in each of the next six calls, whatever is chosen.
+    const [short, long] = [price(0), price(2000)];
+    for (const [way, cost] of short.entries()) expect(long[way]).toBeCloseTo(cost + 6 * 2000 * rule.read, 6);
+  });
+
+  test("where only units are found, what a call adds is paid twice before it is read", () => {
+    const units = { ...rule, match: "units" } as const;
+    const once = choose(input);
+    const twice = choose({ ...input, rule: units });
+    const calls = 6;
+    expect((twice.append ?? 0) - (once.append ?? 0)).toBeCloseTo(calls * 200 * (1 - rule.read), 6);
+    expect(twice.always).toBe(once.always);
   });
 
   test("it explains itself in numbers", () => {

@@ -66,8 +66,10 @@ function perCall({ turns }: Scene, added: readonly number[]): number {
 
 function sizesOf({ parts, added }: Continued): PromptSizes {
   const last = added.at(-1) ?? 0;
+  const [opening, ...snapshot] = parts.head;
   return {
-    known: tokensOf(parts.head) + sum(added) - last,
+    opening: opening ? tokensOf([opening]) : 0,
+    known: tokensOf(snapshot) + sum(added) - last,
     added: last,
     tail: tokensOf(volatile(parts)),
     calls: added.length - 1,
@@ -160,7 +162,8 @@ function headOf(scene: Scene, standing: StandingSnapshot, opening: Piece): reado
     ...recentPieces(standing.recent),
     ...observed,
   ];
-  return pieces.map((piece, index) => ({ ...piece, isMarked: index === pieces.length - 1 }));
+  // The step's description is the same before every snapshot that is taken there.
+  return pieces.map((piece, index) => ({ ...piece, isMarked: index === 0 || index === pieces.length - 1 }));
 }
 
 /** What has changed since the snapshot and cannot be read in the decisions and results that follow it. */

@@ -85,7 +85,7 @@ describe("kill -9", () => {
     await statecard(["run", "painting.ts", "--task", "p-1"], { folder });
     await writeFile(join(folder, "slow"), "");
     const running = startStatecard(["resume", "p-1", "--answer", "green"], { folder });
-    await until(() => existsSync(join(folder, "painting")));
+    await until(() => existsSync(join(folder, "painting")), running);
     running.process.kill("SIGKILL");
     expect((await running.result).code).toBeNull();
 
@@ -105,7 +105,7 @@ describe("kill -9", () => {
     await statecard(["run", "painting.ts", "--task", "p-1"], { folder });
     await writeFile(join(folder, "slow"), "");
     const running = startStatecard(["resume", "p-1", "--answer", "green"], { folder });
-    await until(() => existsSync(join(folder, "painting")));
+    await until(() => existsSync(join(folder, "painting")), running);
 
     const busy = await statecard(["resume", "p-1", "--json"], { folder });
     expect(busy.code).toBe(3);
@@ -124,7 +124,7 @@ describe("a stop by signal", () => {
     await statecard(["run", "painting.ts", "--task", "p-1"], { folder });
     await writeFile(join(folder, "slow"), "");
     const running = startStatecard(["resume", "p-1", "--answer", "green"], { folder });
-    await until(() => existsSync(join(folder, "painting")));
+    await until(() => existsSync(join(folder, "painting")), running);
     running.process.kill(signal);
     const stopped = await running.result;
     expectNoStackTrace(stopped);
@@ -137,7 +137,7 @@ describe("a stop by signal", () => {
     await statecard(["run", "painting.ts", "--task", "p-1"], { folder });
     await writeFile(join(folder, "slow"), "");
     const running = startStatecard(["resume", "p-1", "--answer", "green"], { folder });
-    await until(() => existsSync(join(folder, "painting")));
+    await until(() => existsSync(join(folder, "painting")), running);
     running.process.kill("SIGINT");
     expect((await running.result).code).toBe(130);
     await rm(join(folder, "slow"));

@@ -12,7 +12,7 @@ export const PROJECT = fileURLToPath(new URL("../..", import.meta.url));
 export const COMMAND = join(PROJECT, "dist/cli/main.js");
 
 // A command that hangs must not leave its process behind.
-const HANGS_AFTER_MS = 45_000;
+const HANGS_AFTER_MS = 100_000;
 
 export interface CommandResult {
   /** The exit code; null where a signal ended it, or where it hung and was ended by the test. */
@@ -175,9 +175,18 @@ export function errorOf(result: CommandResult): ShownError {
   return error;
 }
 
+/** A time as JSON shows it. */
+export const ISO_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
+
 /** The events that `history --json` prints. */
-export function eventsOf(result: CommandResult): readonly { kind: string; data: Record<string, unknown> }[] {
-  return (jsonOf(result) as { events: { kind: string; data: Record<string, unknown> }[] }).events;
+export function eventsOf(result: CommandResult): readonly ShownEvent[] {
+  return (jsonOf(result) as { events: ShownEvent[] }).events;
+}
+
+interface ShownEvent {
+  readonly kind: string;
+  readonly at: string;
+  readonly data: Record<string, unknown>;
 }
 
 /** The rows that `tasks --json` prints. */
@@ -275,10 +284,17 @@ export function followHint(output: string, answer: string, options: CommandOptio
   return shell(`"${process.execPath}" "${COMMAND}" ${filledIn(output, answer)}`, options);
 }
 
-/** Waits until something holds that another process brings about; fails where it never does. */
-export async function until(holds: () => boolean): Promise<void> {
+/**
+ * Waits until something holds that another process brings about; fails where it never does.
+ *
+ * @param running the process, where its end before that is a failure too.
+ */
+export async function until(holds: () => boolean, running?: RunningCommand): Promise<void> {
   const deadline = Date.now() + HANGS_AFTER_MS;
+  const ended: { result?: CommandResult } = {};
+  void running?.result.then((result) => (ended.result = result));
   while (!holds()) {
+    if (ended.result) throw new Error(`the command ended before that: ${JSON.stringify(ended.result)}`);
     if (Date.now() > deadline) throw new Error(`this never came true: ${holds.toString()}`);
     await sleep(10);
   }

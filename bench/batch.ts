@@ -7,7 +7,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import type { Told, WorkerSetting } from "./batch-worker.ts";
 import { statecard } from "./compiled.ts";
-import { Ledger } from "./crash/ledger.ts";
+import { Ledger, startLedger } from "./crash/ledger.ts";
+import { examine, type Killed, type Outcome } from "./killed.ts";
 import { randomFrom } from "./random.ts";
 import type { Report } from "./report.ts";
 
@@ -18,18 +19,12 @@ const WAIT_MS = 80;
 const KILL_EVERY_MS = 1500;
 
 const workerFile = fileURLToPath(new URL("batch-worker.ts", import.meta.url));
-const ledgerFile = fileURLToPath(new URL("crash/ledger.mjs", import.meta.url));
 
-interface Run {
+interface Run extends Outcome {
   readonly name: string;
   readonly processes: number;
   readonly seconds: number;
   readonly killed: number;
-  /** Tasks that were not done or had no effect. */
-  readonly lost: number;
-  readonly doubled: number;
-  /** For each task that a killed process was running: milliseconds until another one committed something of it. */
-  readonly takeovers: readonly number[];
 }
 
 /** Many tasks that wait for others: by one process, by two, and by two that are killed at random. */
@@ -42,10 +37,9 @@ export async function run(): Promise<Report> {
 
 async function runWith(name: string, processes: number, random: (() => number) | null): Promise<Run> {
   const folder = mkdtempSync(join(tmpdir(), "statecard-batch-"));
-  const ledgerProcess = fork(ledgerFile);
-  const [ledgerPort] = (await once(ledgerProcess, "message")) as [number];
+  const ledger = await startLedger();
   const database = join(folder, "tasks.db");
-  const crew = new Crew({ database, ledgerPort, tasks: TASKS, slots: SLOTS, waitMs: WAIT_MS });
+  const crew = new Crew({ database, ledgerPort: ledger.port, tasks: TASKS, slots: SLOTS, waitMs: WAIT_MS });
   try {
     const workers = await Promise.all(Array.from({ length: processes }, () => crew.newWorker()));
     const begin = performance.now();
@@ -55,19 +49,15 @@ async function runWith(name: string, processes: number, random: (() => number) |
     if (killing) await crew.allDone;
     const seconds = (performance.now() - begin) / 1000;
     await killing;
-    const { lost, doubled, takeovers } = await examine(database, new Ledger(ledgerPort), crew.killed);
-    return { name, processes, seconds, killed: crew.killed.length, lost, doubled, takeovers };
+    const store = statecard.sqliteStore(database);
+    const outcome = await examine(store, new Ledger(ledger.port), TASKS, crew.killed);
+    await store.close();
+    return { name, processes, seconds, killed: crew.killed.length, ...outcome };
   } finally {
     crew.end();
-    ledgerProcess.kill();
+    ledger.stop();
     rmSync(folder, { recursive: true, force: true });
   }
-}
-
-/** A process that was killed, and what it was running then. */
-interface Killed {
-  readonly at: number;
-  readonly running: readonly string[];
 }
 
 /** The processes that work on one batch. */
@@ -138,29 +128,6 @@ class Crew {
   end(): void {
     for (const worker of this.alive.keys()) worker.kill("SIGKILL");
   }
-}
-
-async function examine(database: string, ledger: Ledger, killed: readonly Killed[]) {
-  const store = statecard.sqliteStore(database);
-  let lost = 0;
-  let doubled = 0;
-  for (let index = 0; index < TASKS; index++) {
-    const task = await statecard.describeTask(store, `t${index}`).catch(() => null);
-    const effects = await ledger.of(`t${index}`);
-    if (task?.status !== "completed" || effects.length === 0) lost++;
-    doubled += Math.max(0, effects.length - 1);
-  }
-  const takeovers: number[] = [];
-  for (const { at, running } of killed) {
-    for (const taskId of running) {
-      const events = await store.events(taskId);
-      // What had ended when the process was killed, and was not told yet, needs nobody to take it over.
-      const next = events.find((event) => event.at > at);
-      if (next) takeovers.push(next.at - at);
-    }
-  }
-  await store.close();
-  return { lost, doubled, takeovers };
 }
 
 function reportOf(runs: readonly Run[], speedUp: number): Report {

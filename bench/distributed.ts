@@ -2,11 +2,11 @@ import { fork, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import type { SqlStore } from "../src/storage/sql-store.ts";
-import { statecard, submitTask } from "./compiled.ts";
-import { Ledger } from "./crash/ledger.ts";
+import { submitTask } from "./compiled.ts";
+import { Ledger, startLedger } from "./crash/ledger.ts";
 import { openShared, type Told, type WorkerSetting } from "./distributed-worker.ts";
 import { errandGraph } from "./errand.ts";
+import { examine, type Killed, type Outcome } from "./killed.ts";
 import { median } from "./measure.ts";
 import { randomFrom } from "./random.ts";
 import type { Report, Table } from "./report.ts";
@@ -22,18 +22,13 @@ const KILL_EVERY_MS = 3000;
 const GIVE_UP_MS = 600_000;
 
 const workerFile = fileURLToPath(new URL("distributed-worker.ts", import.meta.url));
-const ledgerFile = fileURLToPath(new URL("crash/ledger.mjs", import.meta.url));
 
-interface Run {
+interface Run extends Outcome {
   readonly queue: "PostgreSQL" | "Redis";
   readonly workers: number;
   readonly killing: boolean;
   readonly seconds: number;
   readonly killed: number;
-  readonly lost: number;
-  readonly doubled: number;
-  /** For each task that was running in a killed process: milliseconds until another process had taken it over. */
-  readonly takeovers: readonly number[];
 }
 
 /** Many tasks that wait for others, shared by workers over a queue, undisturbed and killed at random. */
@@ -81,20 +76,19 @@ interface Setting {
 }
 
 async function runWith({ location, schema, workers, killing }: Setting): Promise<Omit<Run, "queue">> {
-  const ledgerProcess = fork(ledgerFile);
-  const [ledgerPort] = (await once(ledgerProcess, "message")) as [number];
+  const counting = await startLedger();
   const { store, queue } = await openShared({ database: POSTGRES, schema, queue: location });
   const crew = new Crew({
     database: POSTGRES,
     schema,
     queue: location,
-    ledgerPort,
+    ledgerPort: counting.port,
     waitMs: WAIT_MS,
     concurrency: CONCURRENCY,
     stallMs: STALL_MS,
   });
   try {
-    const ledger = new Ledger(ledgerPort);
+    const ledger = new Ledger(counting.port);
     const graph = errandGraph(store, ledger, WAIT_MS);
     const left = Array.from({ length: TASKS }, (_, index) => ({ taskId: `t${index}`, input: { name: `n${index}` } }));
     const submit = async () => {
@@ -110,19 +104,20 @@ async function runWith({ location, schema, workers, killing }: Setting): Promise
     const seconds = (performance.now() - begin) / 1000;
     over.abort();
     await kills;
-    return { workers, killing, seconds, killed: crew.killed.length, ...(await examine(store, ledger, crew.killed)) };
+    return {
+      workers,
+      killing,
+      seconds,
+      killed: crew.killed.length,
+      ...(await examine(store, ledger, TASKS, crew.killed)),
+    };
   } finally {
     crew.end();
     await queue.remove("errand");
     await queue.close();
     await store.close();
-    ledgerProcess.kill();
+    counting.stop();
   }
-}
-
-interface Killed {
-  readonly at: number;
-  readonly running: readonly string[];
 }
 
 /** The processes that work on one queue. */
@@ -184,25 +179,6 @@ class Crew {
   end(): void {
     for (const worker of this.alive.keys()) worker.kill("SIGKILL");
   }
-}
-
-async function examine(store: SqlStore, ledger: Ledger, killed: readonly Killed[]) {
-  let lost = 0;
-  let doubled = 0;
-  for (let index = 0; index < TASKS; index++) {
-    const task = await statecard.describeTask(store, `t${index}`).catch(() => null);
-    const effects = await ledger.of(`t${index}`);
-    if (task?.status !== "completed" || effects.length === 0) lost++;
-    if (effects.length > 1) doubled++;
-  }
-  const takeovers: number[] = [];
-  for (const { at, running } of killed) {
-    for (const taskId of running) {
-      const next = (await store.events(taskId)).find((event) => event.at > at);
-      if (next) takeovers.push(next.at - at);
-    }
-  }
-  return { lost, doubled, takeovers };
 }
 
 function reportOf(runs: readonly Run[]): Report {

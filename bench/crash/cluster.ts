@@ -1,7 +1,7 @@
 import { fork, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
-import { Ledger } from "./ledger.ts";
+import { Ledger, startLedger } from "./ledger.ts";
 import type { Order, Outcome, Setting } from "./worker.ts";
 
 /** Where the tasks of a benchmark live. */
@@ -12,7 +12,6 @@ export interface Placement {
 }
 
 const worker = fileURLToPath(new URL("worker.ts", import.meta.url));
-const ledgerFile = fileURLToPath(new URL("ledger.mjs", import.meta.url));
 const READY_AHEAD = 3;
 const BEHIND_MS = 20_000;
 
@@ -52,27 +51,26 @@ export class Worker {
   }
 }
 
-/** The ledger's process, and workers that are started ahead of need: each kill uses one up. */
+/** The ledger, and workers that are started ahead of need: each kill uses one up. */
 export class Cluster {
   readonly ledger: Ledger;
   private readonly place: Placement;
-  private readonly ledgerProcess: ChildProcess;
+  private readonly stopLedger: () => void;
   private readonly port: number;
   private readonly idle: Worker[] = [];
   private started = 0;
 
-  private constructor(place: Placement, ledgerProcess: ChildProcess, port: number) {
+  private constructor(place: Placement, port: number, stopLedger: () => void) {
     this.place = place;
-    this.ledgerProcess = ledgerProcess;
+    this.stopLedger = stopLedger;
     this.port = port;
     this.ledger = new Ledger(port);
     for (let number = 0; number < READY_AHEAD; number++) this.idle.push(this.newWorker());
   }
 
   static async start(place: Placement): Promise<Cluster> {
-    const ledgerProcess = fork(ledgerFile);
-    const [port] = (await once(ledgerProcess, "message")) as [number];
-    return new Cluster(place, ledgerProcess, port);
+    const { port, stop } = await startLedger();
+    return new Cluster(place, port, stop);
   }
 
   get storeKind(): string {
@@ -99,7 +97,7 @@ export class Cluster {
 
   async stop(): Promise<void> {
     for (const worker of this.idle) worker.process.kill("SIGKILL");
-    this.ledgerProcess.kill();
+    this.stopLedger();
     await this.place.remove();
   }
 }

@@ -1,3 +1,9 @@
+import { fork } from "node:child_process";
+import { once } from "node:events";
+import { fileURLToPath } from "node:url";
+
+const file = fileURLToPath(new URL("ledger.mjs", import.meta.url));
+
 /** An effect as the world remembers it. */
 export interface Effect {
   readonly key: string;
@@ -20,4 +26,11 @@ export class Ledger {
     const response = await fetch(this.url + encodeURIComponent(task));
     return (await response.json()) as Effect[];
   }
+}
+
+/** Starts the ledger's process, which counts effects beside all that is killed. */
+export async function startLedger(): Promise<{ readonly port: number; readonly stop: () => void }> {
+  const ledger = fork(file);
+  const [port] = (await once(ledger, "message")) as [number];
+  return { port, stop: () => void ledger.kill() };
 }

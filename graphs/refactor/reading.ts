@@ -67,7 +67,7 @@ function lineOf(text: string, name: string): string | null {
 
 /** Whether a prompt shows a part only of what a call has brought. */
 export function isCut({ text }: Shown): boolean {
-  return /\b(?:leftOut|goOnFrom): \d|… \d+ characters left out|^preview: /m.test(text);
+  return /\b(?:leftOut|goOnFrom|searchedOnly): \d|… \d+ characters left out|^preview: /m.test(text);
 }
 
 /** A line that a search has found. */

@@ -1,3 +1,4 @@
+import { posix } from "node:path";
 import { defineTool, defineWorkflow, field, fileTools, resourceField, type Interceptor } from "statecard";
 import { z } from "zod";
 import { projectFolder } from "./folders.ts";
@@ -41,7 +42,10 @@ interface Planned {
   readonly plan: readonly PlanStep[] | null;
 }
 
-const isPlanned = ({ plan }: Planned, path: string) => (plan ?? []).some((step) => step.path === path);
+/** What a person has to approve. */
+const isUnplanned = ({ path }: { readonly path: string }, { plan }: Planned) =>
+  !(plan ?? []).some((step) => step.path === path);
+const approve = { writeFile: isUnplanned, editFile: isUnplanned, runCommand: true } as const;
 
 /** The new module has to export the function with the signature that was confirmed, whoever writes it. */
 const keepSignature: Interceptor<{ readonly path?: string; readonly text?: string }> = (
@@ -49,10 +53,16 @@ const keepSignature: Interceptor<{ readonly path?: string; readonly text?: strin
   { tool, state },
 ) => {
   const { signature, target } = state;
-  if (tool !== "writeFile" || path !== target || typeof signature !== "string") return null;
+  const isTarget = path !== undefined && typeof target === "string" && plainPath(path) === plainPath(target);
+  if (tool !== "writeFile" || !isTarget || typeof signature !== "string") return null;
   if (text?.includes(`export ${signature}`)) return null;
   return { refuse: `the function has to keep its signature: export ${signature}` };
 };
+
+/** A path in one way of writing it; the tools take others too. */
+function plainPath(path: string): string {
+  return posix.normalize(path.replaceAll("\\", "/"));
+}
 
 const filename = () => field(z.string().min(1).max(400));
 
@@ -136,11 +146,7 @@ export const refactor = defineWorkflow({
     },
     working: {
       tools: ["readFile", "writeFile", "editFile", "checkFiles", "searchFiles", "noteStep", "runCommand"],
-      approve: {
-        writeFile: ({ path }, state) => !isPlanned(state, path),
-        editFile: ({ path }, state) => !isPlanned(state, path),
-        runCommand: true,
-      },
+      approve,
       writes: ["report"],
       to: ["working", "testing", "stopped"],
       maxDecisions: 150,
@@ -172,11 +178,7 @@ export const refactor = defineWorkflow({
     },
     mending: {
       tools: ["readFile", "editFile", "writeFile", "checkFiles", "searchFiles", "runCommand"],
-      approve: {
-        writeFile: ({ path }, state) => !isPlanned(state, path),
-        editFile: ({ path }, state) => !isPlanned(state, path),
-        runCommand: true,
-      },
+      approve,
       writes: ["report"],
       to: ["mending", "testing", "stopped"],
       instructions:

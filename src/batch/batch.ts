@@ -1,14 +1,11 @@
-import { describeTask, type TaskDescription } from "../compile/describe.ts";
-import type { TaskStore } from "../compile/store.ts";
+import type { TaskDescription } from "../compile/describe.ts";
 import type { WorkflowGraph } from "../compile/workflow-graph.ts";
 import { isWorkflowError, type ErrorCode } from "../errors.ts";
-import { redact } from "../internal/redact.ts";
-import { isExpired } from "../people/expiry.ts";
-import type { TaskError } from "../state/execution.ts";
 import type { Fields } from "../state/fields.ts";
 import { MAX_TIMER_MS } from "../internal/clock.ts";
 import { sleep } from "../tools/retry.ts";
 import { attempt, type TimeLimits } from "./attempt.ts";
+import { ended, failureOf, noteFailure, standing, type Failure } from "./standing.ts";
 
 /** One task of a batch. */
 export interface BatchTask {
@@ -26,7 +23,7 @@ export interface Settled {
   readonly outcome: Outcome;
   /** True where this batch has run it, false where it was found like this. */
   readonly ran: boolean;
-  readonly error: Pick<TaskError, "code" | "message"> | null;
+  readonly error: Failure | null;
 }
 
 /** What happens while a batch runs. */
@@ -35,7 +32,7 @@ export type BatchEvent =
   /** Another process runs it; it will be looked at again. */
   | { readonly kind: "busy"; readonly taskId: string }
   /** An attempt has failed, and there will be another one. */
-  | { readonly kind: "retry"; readonly taskId: string; readonly error: Pick<TaskError, "code" | "message"> }
+  | { readonly kind: "retry"; readonly taskId: string; readonly error: Failure }
   | { readonly kind: "settled"; readonly taskId: string; readonly settled: Settled };
 
 export interface BatchOptions {
@@ -74,9 +71,15 @@ const HOPELESS: readonly ErrorCode[] = [
   "TASK_LIMIT",
 ];
 
-export interface Runner extends BatchOptions {
+/** What runs tasks one by one: a batch, or a worker of a queue. */
+export interface Runner extends Pick<BatchOptions, "attempts" | "backoffMs" | "limits" | "beforeStart" | "onEvent"> {
   readonly graph: WorkflowGraph;
+  /** What a task's log says that it was taken up by. */
+  readonly by: TakenUpBy;
 }
+
+/** What takes up tasks that somebody has begun. */
+export type TakenUpBy = "batch" | "worker";
 
 interface Job {
   readonly task: BatchTask;
@@ -103,7 +106,7 @@ export async function runBatch<F extends Fields, I extends keyof F & string>(
   graph: WorkflowGraph<F, I>,
   options: BatchOptions,
 ): Promise<readonly Settled[]> {
-  const runner: Runner = { ...options, graph: graph as unknown as WorkflowGraph };
+  const runner: Runner = { ...options, graph: graph as unknown as WorkflowGraph, by: "batch" };
   const queue = new Queue(options.tasks);
   const settled = new Map<string, Settled>();
   const stop = options.stop ?? new AbortController().signal;
@@ -181,7 +184,7 @@ export async function advance(options: Runner, job: Job, stop: AbortSignal, cut:
   // Another process may have brought it to its end since it was looked at.
   job.ran ||= isTakenUp || (thrown !== undefined && !isStopped);
   if (isStopped) return left(job);
-  if (thrown !== undefined) await noteFailure(graph, taskId, thrown);
+  if (thrown !== undefined) await noteFailure(store, taskId, thrown);
   const after = await standing(store, taskId);
   const outcome = after && ended(after, clock.now());
   if (outcome) return { taskId, outcome, ran: job.ran, error: null };
@@ -197,7 +200,7 @@ interface Ran {
 }
 
 async function runOnce(
-  { graph, limits = {} }: Runner,
+  { graph, by, limits = {} }: Runner,
   { taskId, input }: BatchTask,
   before: TaskDescription | null,
   stop: AbortSignal,
@@ -206,9 +209,11 @@ async function runOnce(
   const { store } = graph.runtime;
   let isTakenUp = false;
   let noted: Promise<void> | undefined;
+  // What was submitted has not been run by anybody before its first worker.
+  const isFirst = before === null || (by === "worker" && before.status === "created");
   // That a task goes on is in its log, as for every other way to resume it. Where this cannot be written, nothing can.
   const note = () => {
-    if (before) noted ??= store.append(taskId, before.revision, "resumed", { by: "batch" }).catch(() => undefined);
+    if (!isFirst) noted ??= store.append(taskId, before.revision, "resumed", { by }).catch(() => undefined);
   };
   const onTakenUp = () => {
     isTakenUp = true;
@@ -228,8 +233,8 @@ async function runOnce(
 }
 
 /** A task that has not come to an end: once more, or no more. */
-function failure(options: Runner, job: Job, thrown: unknown, known: TaskError | null): Next {
-  const error = known ?? asTaskError(thrown);
+function failure(options: Runner, job: Job, thrown: unknown, known: Failure | null): Next {
+  const error = known ?? failureOf(thrown);
   job.failures++;
   const isHopeless =
     HOPELESS.some((code) => code === error.code) || (isWorkflowError(thrown, "MODEL_FAILED") && !thrown.retryable);
@@ -244,36 +249,6 @@ function failure(options: Runner, job: Job, thrown: unknown, known: TaskError | 
 function backoff(baseMs: number, failures: number): number {
   const wait = Math.min(baseMs * 2 ** (failures - 1), LONGEST_BACKOFF_MS);
   return Math.min(wait * (0.75 + Math.random() / 4), MAX_TIMER_MS);
-}
-
-export async function standing(store: TaskStore, taskId: string): Promise<TaskDescription | null> {
-  return describeTask(store, taskId).catch((error: unknown) => {
-    if (isWorkflowError(error, "UNKNOWN_TASK")) return null;
-    throw error;
-  });
-}
-
-/** Whether a task is through, or waits for a person; null where it is worth running. */
-export function ended({ status, waiting = [] }: TaskDescription, now: number): Outcome | null {
-  if (status === "completed" || status === "cancelled") return status;
-  return waiting.length > 0 && !waiting.some((request) => isExpired(request, now)) ? "waiting" : null;
-}
-
-/** An error that the runtime has not logged, as that of a time limit, would leave a task that seems to run. */
-export async function noteFailure(
-  { runtime: { store } }: WorkflowGraph,
-  taskId: string,
-  error: unknown,
-): Promise<void> {
-  const task = await standing(store, taskId);
-  if (!task || (task.status !== "running" && task.status !== "created")) return;
-  await store.append(taskId, task.revision, "error", { ...asTaskError(error), step: task.step });
-}
-
-function asTaskError(error: unknown): Pick<TaskError, "code" | "message"> {
-  if (error === undefined) return { code: "TASK_UNFINISHED", message: "the run ended before the task did" };
-  const message = redact(error instanceof Error ? error.message : String(error));
-  return { code: isWorkflowError(error) ? error.code : "INTERNAL_ERROR", message };
 }
 
 function isDatabaseError(error: unknown): boolean {

@@ -1,4 +1,5 @@
 import type { TaskEvent } from "../compile/store.ts";
+import type { TakenUpBy } from "./batch.ts";
 import { NO_USAGE, type Measures, type Usage } from "../state/execution.ts";
 
 /** What one decision of a model took; several calls where answers were refused first. */
@@ -13,16 +14,18 @@ interface DecisionMeasures extends Usage {
 /** What a task's log tells about its runs. */
 export interface TaskMeasures {
   readonly decisions: readonly DecisionMeasures[];
-  /** How often it was begun or taken up by a batch. */
+  /** How often it was begun or taken up by a batch or a worker. */
   readonly attempts: number;
   /** True where it went on after a failure, a stop or a pause. */
   readonly resumed: boolean;
 }
 
+const BY: readonly TakenUpBy[] = ["batch", "worker"];
+
 /** Reads a task's measures from its log. Pure. */
 export function measuresOf(events: readonly TaskEvent[]): TaskMeasures {
   const count = (wanted: (event: TaskEvent) => boolean) => events.filter(wanted).length;
-  const takenUp = count(({ kind, data }) => kind === "resumed" && data.by === "batch");
+  const takenUp = count(({ kind, data }) => kind === "resumed" && BY.some((by) => by === data.by));
   return {
     decisions: events.flatMap(({ data }): DecisionMeasures[] => {
       const measures = data.measures as Measures | null | undefined;

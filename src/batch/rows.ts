@@ -1,11 +1,10 @@
-import { describeTask } from "../compile/describe.ts";
 import { turnTokens } from "../compile/turns.ts";
 import type { WorkflowGraph } from "../compile/workflow-graph.ts";
-import { isWorkflowError } from "../errors.ts";
-import { NO_USAGE, type TaskError, type Usage } from "../state/execution.ts";
+import { NO_USAGE, type Usage } from "../state/execution.ts";
 import type { BatchLine } from "./lines.ts";
 import { measuresOf, type TaskMeasures } from "./measures.ts";
 import { reviewIn, type Review } from "./review.ts";
+import { standing, type Failure } from "./standing.ts";
 
 /** Where a task of a batch stands; `reviewing` is a finished one whose result waits for a person. */
 export type RowStatus =
@@ -31,7 +30,7 @@ export interface Row extends TaskMeasures {
   /** What was counted here (o200k), where the provider reports nothing; null where it does, or nothing was asked. */
   readonly counted: CountedPrompts | null;
   readonly review: Review | null;
-  readonly error: Pick<TaskError, "code" | "message"> | null;
+  readonly error: Failure | null;
   /** What it waits for. */
   readonly question: string | null;
   /** The state of a finished task; null until it may be published. */
@@ -50,7 +49,7 @@ export interface RowRequest {
   readonly taskId: string;
   readonly policy: string | null;
   /** Why the task could not even be started. */
-  readonly refused: Pick<TaskError, "code" | "message"> | null;
+  readonly refused: Failure | null;
 }
 
 /** Reads where a task of a batch stands and what it took, from the store alone. */
@@ -60,10 +59,7 @@ export async function readRow(
 ): Promise<Row> {
   const { store } = graph.runtime;
   const named = { line: line.line, id: line.id, taskId, policy };
-  const task = await describeTask(store, taskId).catch((error: unknown) => {
-    if (isWorkflowError(error, "UNKNOWN_TASK")) return null;
-    throw error;
-  });
+  const task = await standing(store, taskId);
   if (!task) {
     const status = refused ? "failed" : "not started";
     const nothing = { step: null, usage: NO_USAGE, counted: null, review: null, question: null, result: null };

@@ -1,3 +1,4 @@
+import { shownRequest } from "../compile/iso-times.ts";
 import { openApprovals } from "../compile/open-approvals.ts";
 import { storeForReading } from "./database.ts";
 import { EXIT } from "./exit.ts";
@@ -12,15 +13,12 @@ export async function approvalsCommand(options: CommonOptions): Promise<number> 
   const store = storeForReading(options.db);
   const open = await openApprovals(store, await store.tasks());
   if (options.json) {
-    const json = open.map(({ row, request: { id, count = 1, approvedBy = [], ...rest } }) => ({
-      taskId: row.taskId,
-      workflow: row.execution.workflow,
-      requestId: id,
-      ...rest,
-      count,
-      approvedBy,
-    }));
-    process.stdout.write(`${JSON.stringify(json, null, 2)}\n`);
+    const approvals = open.map(({ row, request }) => {
+      const { id, count = 1, approvedBy = [], ...rest } = shownRequest(request);
+      const { taskId, execution } = row;
+      return { taskId, workflow: execution.workflow, requestId: id, ...rest, count, approvedBy };
+    });
+    process.stdout.write(`${JSON.stringify({ approvals }, null, 2)}\n`);
     return EXIT.ok;
   }
   const terminal = detectTerminal();

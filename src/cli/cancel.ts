@@ -1,5 +1,6 @@
 import { describeTask } from "../compile/describe.ts";
 import { signedIn } from "../compile/identity.ts";
+import { shownTask } from "../compile/iso-times.ts";
 import { storeForReading } from "./database.ts";
 import { EXIT } from "./exit.ts";
 import { graphOfTask } from "./graphs.ts";
@@ -18,7 +19,9 @@ export async function cancelCommand(taskId: string, options: CancelCommandOption
   const graph = await graphOfTask(store, taskId, workflow, options.graph);
   await graph.cancel({ configurable: { thread_id: taskId, ...signedIn(systemUser()) } }, options.reason);
   const task = await describeTask(store, taskId);
-  const text = options.json ? JSON.stringify(task, null, 2) : `${printable(taskId)} is cancelled at ${task.step}.`;
+  const text = options.json
+    ? JSON.stringify(shownTask(task), null, 2)
+    : `${printable(taskId)} is cancelled at ${task.step}.`;
   process.stdout.write(`${text}\n`);
   return EXIT.ok;
 }

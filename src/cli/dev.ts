@@ -14,7 +14,7 @@ import { isPostgres, openStore } from "../storage/open-store.ts";
 import { databaseFile } from "../storage/sqlite/sqlite.ts";
 import type { SqlStore } from "../storage/sql-store.ts";
 import { EXIT, usage } from "./exit.ts";
-import { declaredGraphs, graphOfTask, loadGraph, rememberGraph } from "./graphs.ts";
+import { graphIds, graphOfTask, loadGraph, rememberGraph } from "./graphs.ts";
 import { LineInput } from "./line-input.ts";
 import { startLocalPostgres, type LocalPostgres } from "./local-postgres.ts";
 import { wholeNumber, type CommonOptions } from "./options.ts";
@@ -40,8 +40,7 @@ export async function devCommand(options: DevCommandOptions): Promise<number> {
   if (options.json)
     throw usage("statecard dev talks with a person; for programs there are statecard worker and submit");
   const count = wholeNumber("--workers", options.workers, 1, 64) ?? WORKERS;
-  const ids = options.graphs?.split(",").map((id) => id.trim()) ?? Object.keys(declaredGraphs());
-  if (ids.length === 0) throw usage("langgraph.json in this folder declares no graphs; name files with --graphs");
+  const ids = graphIds(options.graphs);
   const own = await databaseOf(options);
   const location = own?.url ?? databaseFile(options.db);
   try {

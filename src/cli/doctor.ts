@@ -4,6 +4,7 @@ import { diagnose, type Patient } from "../compile/doctor.ts";
 import type { TaskStore } from "../compile/store.ts";
 import type { WorkflowGraph } from "../compile/workflow-graph.ts";
 import { unknownTask } from "../compile/admit-input.ts";
+import { isPlainObject } from "../internal/json.ts";
 import { runCall } from "../tools/call.ts";
 import { graphAtHand } from "./brief.ts";
 import { storeForReading } from "./database.ts";
@@ -69,6 +70,9 @@ async function driftOf(
     artifacts: { read: (id: string) => store.artifact(taskId, id), list: () => store.artifacts(taskId) },
   };
   const { value } = await runCall("doctor", { tool: "checkFiles", args: {} }, tool, context, undefined);
-  const { changed = [], gone = [] } = (value ?? {}) as Partial<Readonly<Record<"changed" | "gone", readonly string[]>>>;
-  return [...changed, ...gone];
+  // A tool of this name may be the user's own, and give anything back.
+  const { changed, gone } = isPlainObject(value) ? value : {};
+  return [changed, gone]
+    .flatMap((paths): readonly unknown[] => (Array.isArray(paths) ? paths : []))
+    .filter((path) => typeof path === "string");
 }

@@ -6,6 +6,7 @@ import type { TaskStore } from "../compile/store.ts";
 import type { WorkflowGraph } from "../compile/workflow-graph.ts";
 import { isWorkflowError, WorkflowError } from "../errors.ts";
 import { isPlainObject, shorten } from "../internal/json.ts";
+import { usage } from "./exit.ts";
 
 const CONFIG = "langgraph.json";
 
@@ -66,6 +67,32 @@ export async function loadGraph(name: string, store: TaskStore): Promise<Workflo
     throw new WorkflowError("UNKNOWN_GRAPH", what, { details: { graph, known } });
   }
   return onStore(await importGraph(source, name), store);
+}
+
+/**
+ * The ids in an option of several, else all that langgraph.json in the current folder declares.
+ *
+ * @throws USAGE where there are none.
+ */
+export function graphIds(option: string | undefined): readonly string[] {
+  const ids = option === undefined ? Object.keys(declaredGraphs()) : option.split(",").map((id) => id.trim());
+  if (ids.length === 0)
+    throw usage(`${CONFIG} in this folder declares no graphs; start this in a folder where it does`);
+  return [...new Set(ids)];
+}
+
+/**
+ * Loads several graphs, by the names that they are given.
+ *
+ * @throws UNKNOWN_GRAPH, INVALID_GRAPH.
+ */
+export async function loadGraphs(
+  names: readonly string[],
+  store: TaskStore,
+): Promise<ReadonlyMap<string, WorkflowGraph>> {
+  const loaded = new Map<string, WorkflowGraph>();
+  for (const name of names) loaded.set(name, await loadGraph(name, store));
+  return loaded;
 }
 
 async function importGraph(source: GraphSource, name: string): Promise<WorkflowGraph> {

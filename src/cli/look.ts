@@ -1,4 +1,5 @@
 import { describeRequests, describeTask, type TaskDescription } from "../compile/describe.ts";
+import { isoTime, shownEvent, shownRequest, shownTask } from "../compile/iso-times.ts";
 import type { TaskEvent } from "../compile/store.ts";
 import { isPlainObject } from "../internal/json.ts";
 import { databaseFile } from "../storage/sqlite/sqlite.ts";
@@ -19,7 +20,7 @@ function print(options: CommonOptions, json: unknown, text: () => string): numbe
 /** `statecard show`: where a task stands. Reads the store alone, so it works without the task's graph. */
 export async function showCommand(taskId: string, options: CommonOptions): Promise<number> {
   const task = await describeTask(storeForReading(options.db), taskId);
-  return print(options, task, () => showText(task, options));
+  return print(options, shownTask(task), () => showText(task, options));
 }
 
 function showText(task: TaskDescription, options: CommonOptions): string {
@@ -51,7 +52,9 @@ export async function historyCommand(taskId: string, options: CommonOptions): Pr
   await describeTask(store, taskId);
   const events = await store.events(taskId);
   const terminal = detectTerminal();
-  return print(options, { taskId, events }, () => events.map((event) => eventLine(terminal, event)).join("\n"));
+  return print(options, { taskId, events: events.map(shownEvent) }, () =>
+    events.map((event) => eventLine(terminal, event)).join("\n"),
+  );
 }
 
 function eventLine(terminal: Terminal, event: TaskEvent): string {
@@ -131,8 +134,8 @@ export async function tasksCommand(options: CommonOptions): Promise<number> {
     version: execution.version,
     status: waiting.length > 0 ? "waiting_user" : execution.status,
     step: execution.step,
-    updatedAt: new Date(updatedAt).toISOString(),
-    ...(waiting.length > 0 ? { waiting } : {}),
+    updatedAt: isoTime(updatedAt),
+    ...(waiting.length > 0 ? { waiting: waiting.map(shownRequest) } : {}),
   }));
   const now = Date.now();
   const terminal = detectTerminal();

@@ -37,8 +37,8 @@ export async function mcpCommand(options: McpCommandOptions): Promise<number> {
   const ended = new Promise<void>((resolve) => {
     for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, resolve);
     process.stdin.once("end", resolve).once("close", resolve).once("error", resolve);
-    // A client that was killed reads nothing any more.
-    process.stdout.once("error", resolve);
+    // A client that was killed reads nothing any more; each answer to it is an error of its own.
+    process.stdout.on("error", resolve);
   });
   await server.connect(new StdioServerTransport(process.stdin.pipe(limited()) as never, output));
   await ended;
@@ -59,7 +59,8 @@ async function declaredGraph(id: string, store: Parameters<typeof loadGraph>[1])
 function protocolOutput(): Writable {
   const write = process.stdout.write.bind(process.stdout);
   process.stdout.write = process.stderr.write.bind(process.stderr);
-  return new Writable({ write: (chunk: Buffer, _encoding, done) => void write(chunk, done) });
+  // What cannot be written is an error of standard output, and heard there.
+  return new Writable({ write: (chunk: Buffer, _encoding, done) => void write(chunk, () => done()) });
 }
 
 /** Ends the input where a message is longer than any that is meant well. */

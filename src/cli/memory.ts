@@ -1,3 +1,4 @@
+import { isoTime } from "../compile/iso-times.ts";
 import { Memory } from "../memory/memory.ts";
 import { ownerOf, type MemoryOwner } from "../memory/owner.ts";
 import { MEMORY_ROOT, type MemoryItem, type RecalledMemory } from "../memory/value.ts";
@@ -104,7 +105,13 @@ function show(memories: readonly (MemoryItem | RecalledMemory)[], options: Commo
       `  ${printable(memory.text)}`,
     ];
   });
-  return print(options, { memories }, lines.length > 0 ? lines : [none]);
+  const json = memories.map((memory) => ({
+    ...memory,
+    createdAt: isoTime(memory.createdAt),
+    updatedAt: isoTime(memory.updatedAt),
+    ...(memory.expiresAt === undefined ? {} : { expiresAt: isoTime(memory.expiresAt) }),
+  }));
+  return print(options, { memories: json }, lines.length > 0 ? lines : [none]);
 }
 
 function print(options: CommonOptions, json: unknown, lines: readonly string[]): number {

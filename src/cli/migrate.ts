@@ -52,7 +52,7 @@ export async function migrateCommand(options: MigrateOptions): Promise<number> {
   } finally {
     ask?.close();
   }
-  process.stdout.write(`${options.json ? JSON.stringify(lines, null, 2) : table(lines)}\n`);
+  process.stdout.write(`${options.json ? JSON.stringify({ tasks: lines }, null, 2) : table(lines)}\n`);
   return lines.some(({ verdict }) => verdict === "quarantined") ? EXIT.refused : EXIT.ok;
 }
 

@@ -37,7 +37,7 @@ export async function previewCommand(name: string, options: PreviewOptions): Pro
       policy,
       tokens,
       cached: cost.cached,
-      paid: Math.round(tokens - cost.total + cost.paid),
+      paid: paidFor({ tokens, cost }),
       default: policy === view.policy,
       ...(plan ? { plan: { revision: plan.standing.revision, isNew: plan.isNew, decisions: plan.decisions } } : {}),
       ...(options.show ? { messages: messages.map(({ role, content }) => ({ role, content })) } : {}),
@@ -61,10 +61,13 @@ export async function previewCommand(name: string, options: PreviewOptions): Pro
 }
 
 function policyLine({ policy, tokens, cost }: Preview, isUsed: boolean): string {
-  const cells = [tokens, cost.cached, Math.round(tokens - cost.total + cost.paid)].map((number) =>
-    count(number).padStart(8),
-  );
+  const cells = [tokens, cost.cached, paidFor({ tokens, cost })].map((number) => count(number).padStart(8));
   return `${policy.padEnd(10)} ${cells.join(" ")}${isUsed ? "   <- used by this graph" : ""}`;
+}
+
+/** What a prompt is paid as: what its cost leaves out is paid in full. */
+function paidFor({ tokens, cost }: Pick<Preview, "tokens" | "cost">): number {
+  return Math.round(tokens - cost.total + cost.paid);
 }
 
 /** What the adaptive policy would do and why. */

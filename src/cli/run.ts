@@ -1,4 +1,5 @@
 import { describeTask, type TaskDescription } from "../compile/describe.ts";
+import { shownTask } from "../compile/iso-times.ts";
 import { replyTo } from "../compile/reply-to.ts";
 import type { TaskStore } from "../compile/store.ts";
 import { newTaskId } from "../compile/task-id.ts";
@@ -127,7 +128,7 @@ interface Report {
 
 async function report({ graph, store, taskId, options, before }: Report): Promise<number> {
   const task = await describeTask(store, taskId);
-  if (options.json) process.stdout.write(`${JSON.stringify(task, null, 2)}\n`);
+  if (options.json) process.stdout.write(`${JSON.stringify(shownTask(task), null, 2)}\n`);
   else await printOutcome(detectTerminal(), graph, store, task, before, sameTask(options));
   return exitCodeOfStatus(task.status);
 }

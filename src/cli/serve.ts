@@ -1,10 +1,9 @@
-import type { WorkflowGraph } from "../compile/workflow-graph.ts";
 import { systemUser } from "../internal/system-user.ts";
 import { listen, type Listening } from "../server/listen.ts";
 import { openStore } from "../storage/open-store.ts";
 import type { SqlStore } from "../storage/sql-store.ts";
 import { EXIT, usage } from "./exit.ts";
-import { declaredGraphs, loadGraph } from "./graphs.ts";
+import { declaredGraphs, graphIds, loadGraphs } from "./graphs.ts";
 import { wholeNumber, type CommonOptions } from "./options.ts";
 
 export interface ServeCommandOptions extends CommonOptions {
@@ -22,7 +21,7 @@ export async function serveCommand(options: ServeCommandOptions): Promise<number
   const concurrency = wholeNumber("--concurrency", options.concurrency, 1, 10_000);
   const rate = wholeNumber("--rate", options.rate, 1, 1_000_000);
   const store = openStore(options.db);
-  const graphs = await loadGraphs(options.graphs, store);
+  const graphs = Object.fromEntries(await loadGraphs(declaredIds(options.graphs), store));
   const server = await listen({
     graphs,
     store,
@@ -37,19 +36,17 @@ export async function serveCommand(options: ServeCommandOptions): Promise<number
   return EXIT.ok;
 }
 
-async function loadGraphs(ids: string | undefined, store: SqlStore): Promise<Record<string, WorkflowGraph>> {
-  const chosen = ids === undefined ? Object.keys(declaredGraphs()) : ids.split(",").map((id) => id.trim());
-  if (chosen.length === 0) throw usage("langgraph.json in this folder declares no graphs to serve");
+/**
+ * Only what langgraph.json declares: there the other commands find the graphs of the server's tasks.
+ *
+ * @throws USAGE.
+ */
+function declaredIds(option: string | undefined): readonly string[] {
+  const ids = graphIds(option);
   const known = declaredGraphs();
-  const unknown = chosen.find((id) => !Object.hasOwn(known, id));
-  if (unknown !== undefined) {
-    throw usage(
-      `--graphs: langgraph.json here has no "${unknown}"; it has: ${Object.keys(known).join(", ") || "none"}`,
-    );
-  }
-  const loaded: Record<string, WorkflowGraph> = {};
-  for (const id of chosen) loaded[id] = await loadGraph(id, store);
-  return loaded;
+  const unknown = ids.find((id) => !Object.hasOwn(known, id));
+  if (unknown === undefined) return ids;
+  throw usage(`--graphs: langgraph.json here has no "${unknown}"; it has: ${Object.keys(known).join(", ") || "none"}`);
 }
 
 async function announce({ url, api }: Listening, store: SqlStore, { json }: CommonOptions): Promise<void> {

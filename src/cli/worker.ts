@@ -9,7 +9,7 @@ import { isPostgres, openStore } from "../storage/open-store.ts";
 import { databaseFile } from "../storage/sqlite/sqlite.ts";
 import type { SqlStore } from "../storage/sql-store.ts";
 import { EXIT, usage } from "./exit.ts";
-import { declaredGraphs, loadGraph } from "./graphs.ts";
+import { graphIds, loadGraphs } from "./graphs.ts";
 import { wholeNumber, type CommonOptions } from "./options.ts";
 import { printable } from "./terminal.ts";
 import { asksLine } from "./waiting.ts";
@@ -36,7 +36,7 @@ export async function workerCommand(options: WorkerCommandOptions): Promise<numb
   const taskMs = milliseconds("--task-timeout", options.taskTimeout);
   const stallMs = milliseconds("--stall-interval", options.stallInterval);
   const store = openStore(options.db);
-  const graphs = await graphsOf(options.graphs, store);
+  const graphs = await loadGraphs(graphIds(options.graphs), store);
   const { tenantLimits, graphLimits } = readLimits(options.limit ?? [], graphs);
   const location = queueLocation(options);
   const queue = await TaskQueue.open(location, store, { maxConnections: graphs.size + SHARED_CONNECTIONS });
@@ -73,15 +73,6 @@ export function queueLocation({ db, queue }: Pick<WorkerCommandOptions, "db" | "
   throw usage(
     `workers share their tasks through a server: name it with --db postgres://… (or STATECARD_DB); tasks in a file (${where}) need --queue redis://… beside it, and all workers on this machine`,
   );
-}
-
-/** @throws USAGE, UNKNOWN_GRAPH, INVALID_GRAPH. */
-async function graphsOf(ids: string | undefined, store: SqlStore): Promise<ReadonlyMap<string, WorkflowGraph>> {
-  const chosen = ids === undefined ? Object.keys(declaredGraphs()) : ids.split(",").map((id) => id.trim());
-  if (chosen.length === 0) throw usage("langgraph.json in this folder declares no graphs; name files with --graphs");
-  const loaded = new Map<string, WorkflowGraph>();
-  for (const id of chosen) loaded.set(id, await loadGraph(id, store));
-  return loaded;
 }
 
 /** @throws USAGE. */

@@ -9,6 +9,7 @@ import type { ChildResult, RuntimeStep } from "../workflow/step.ts";
 import { openMoves } from "../workflow/next-step.ts";
 import type { Decision } from "../workflow/record.ts";
 import { pause, type Action } from "./action.ts";
+import { taskFinished } from "./admit-input.ts";
 import { childTaskId, type ChildRunner, type ChildStanding } from "./child.ts";
 import type { Runtime } from "./runtime.ts";
 
@@ -61,6 +62,7 @@ export async function runChild(action: Action, decision: number, child: ChildCal
   const known = earlier.filter((row) => row.answer !== null && row.request.id.startsWith(prefix));
   let news = await passAll(action, childId, known, prefix);
   for (;;) {
+    await requireGoingOn(runtime, lease.taskId);
     const standing = await runner.run(childId, input, config, news, isUntrusted);
     if (standing.kind === "ended") return standing;
     const asked = standing.requests.map((request) => ({ ...request, id: prefix + request.id }));
@@ -75,6 +77,16 @@ export async function runChild(action: Action, decision: number, child: ChildCal
     news = await passAll(action, childId, answered, prefix);
     if (!news) return { kind: "waiting", requests: asked };
   }
+}
+
+/**
+ * A child runs under a lease of its own, so the loss of its parent's does not hold it back.
+ *
+ * @throws TASK_CANCELLED.
+ */
+async function requireGoingOn({ store }: Runtime, taskId: string): Promise<void> {
+  const head = await store.head(taskId);
+  if (head?.execution.status === "cancelled") throw taskFinished(taskId, head);
 }
 
 /** @returns whether there was anything. */

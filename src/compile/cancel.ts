@@ -21,13 +21,18 @@ export async function cancelTask(runtime: Runtime, taskId: string, by: Cancellat
   const lease = await store.takeOver(taskId);
   try {
     const { execution, forks } = await requireUnended(runtime, taskId);
-    for (const childId of childTaskIds(taskId, execution, forks))
-      await runtime.children[execution.step]?.cancel(childId, by);
+    const cancelChildren = async () => {
+      for (const childId of childTaskIds(taskId, execution, forks))
+        await runtime.children[execution.step]?.cancel(childId, by);
+    };
+    // Before, so that a crash in between leaves none; and after, since one may have begun until then.
+    await cancelChildren();
     await commit(runtime, lease, cancelled(execution, by), by);
     if (store.guarantees === "in-process") {
       const { step, revision } = execution;
       await store.append(taskId, revision + 1, "cancelled", { ...by, from: step, to: step });
     }
+    await cancelChildren();
   } finally {
     await store.release(lease);
   }

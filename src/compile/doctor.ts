@@ -75,6 +75,7 @@ const TREND_DECISIONS = 6;
 const RISE = 1.5;
 /** A step of a plan says what is done to what. */
 const LEAST_WORDS = 2;
+const words = new Intl.Segmenter("en", { granularity: "word" });
 const VAGUE = /\b(?:stuff|things?|etc|various|misc|somehow|everything|whatever|work on it|and so on|tbd|todo)\b/i;
 
 const isOver = ({ status }: Patient) => status === "completed" || status === "cancelled";
@@ -166,7 +167,9 @@ const noFocus: Check = (patient) => {
 const vagueSteps: Check = (patient) => {
   const { workflow, state } = patient;
   if (isOver(patient)) return [];
-  const isVague = (text: string) => VAGUE.test(text) || text.trim().split(/[\s/]+/).length < LEAST_WORDS;
+  // Not by blanks: Chinese and Japanese have none between words.
+  const wordsIn = (text: string) => [...words.segment(text)].filter(({ isWordLike }) => isWordLike).length;
+  const isVague = (text: string) => VAGUE.test(text) || wordsIn(text) < LEAST_WORDS;
   const items = workIn(state).filter(
     ({ status, text }) => (status === "pending" || status === "running") && isVague(text),
   );

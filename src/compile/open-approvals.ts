@@ -1,3 +1,4 @@
+import { childTaskIds } from "./child.ts";
 import { describeRequests, type WaitingRequest } from "./describe.ts";
 import type { TaskRow, TaskStore } from "./store.ts";
 
@@ -23,7 +24,7 @@ export async function openApprovals(store: TaskStore, rows: readonly TaskRow[]):
 /** Child workflows whose requests a task passes on: they are answered at their parent. */
 function askingChildren({ taskId, execution, waiting }: TaskRow): readonly string[] {
   return waiting.flatMap(({ id }) => {
-    const [, run] = /^w(\d+\.\d+(?:\.\d+)?)\//.exec(id) ?? [];
-    return run === undefined ? [] : [`${taskId}/${execution.step}/${run}`];
+    const [, forks] = /^w\d+\.(\d+)(?:\.\d+)?\//.exec(id) ?? [];
+    return forks === undefined ? [] : childTaskIds(taskId, execution, Number(forks));
   });
 }

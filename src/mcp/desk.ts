@@ -1,5 +1,5 @@
 import { briefTask } from "../compile/brief-task.ts";
-import { describeRequests, describeTask } from "../compile/describe.ts";
+import { describeRequests, describeTask, standingOf } from "../compile/describe.ts";
 import { goOnOutside, propose } from "../compile/propose.ts";
 import { replyTo, type ReplyWords } from "../compile/reply-to.ts";
 import { newTaskId } from "../compile/task-id.ts";
@@ -56,12 +56,13 @@ export class TaskDesk {
     const rows = (await store.tasks()).slice(0, limit);
     const tasks = await Promise.all(
       rows.map(async ({ taskId, execution, updatedAt, waiting }) => {
+        const { status } = await standingOf(store, taskId, execution, waiting);
         const [request] = await describeRequests(store, taskId, waiting);
         return {
           task: taskId,
           workflow: execution.workflow,
           step: execution.step,
-          status: request ? "waiting_user" : execution.status,
+          status,
           updatedAt: new Date(updatedAt).toISOString(),
           ...(request ? { waitsFor: `${request.kind}: ${shorten(request.question, 200)}` } : {}),
         };
@@ -126,8 +127,9 @@ export class TaskDesk {
   private async shown(taskId: string, graph: WorkflowGraph): Promise<DeskAnswer> {
     const { store } = this.options;
     const { workflow, view } = graph.runtime;
-    const short = await briefTask(store, taskId, workflow);
+    // Before the brief: where the task moves on in between, a decision about the brief is for a revision that is gone.
     const looked = await store.look(taskId);
+    const short = await briefTask(store, taskId, workflow);
     const execution = looked?.execution;
     // Whoever is to decide needs as much of it as the workflow's model would get.
     const whole =

@@ -2,7 +2,7 @@ import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
 import type { CallToolResult } from "@modelcontextprotocol/sdk/types.js";
 import { z } from "zod";
 import { isWorkflowError } from "../errors.ts";
-import { redact } from "../internal/redact.ts";
+import { redact, redactDeep } from "../internal/redact.ts";
 import { jsonBytes, shorten } from "../internal/json.ts";
 import { TaskDesk, type DeskOptions } from "./desk.ts";
 
@@ -97,7 +97,7 @@ export function mcpServer(options: DeskOptions, version: string): McpServer {
 async function answered(work: () => Promise<{ text: string; data: object }>): Promise<CallToolResult> {
   try {
     const { text, data } = await work();
-    return { content: [{ type: "text", text: redact(text) }], structuredContent: { ...data } };
+    return { content: [{ type: "text", text: redact(text) }], structuredContent: { ...redactDeep(data) } };
   } catch (error) {
     const code = isWorkflowError(error) ? error.code : "UNEXPECTED";
     const message = redact(error instanceof Error ? error.message : String(error));

@@ -1,3 +1,4 @@
+import { shownRequest } from "../compile/iso-times.ts";
 import { openApprovals, type OpenApproval } from "../compile/open-approvals.ts";
 import { WorkflowError } from "../errors.ts";
 import { shorten } from "../internal/json.ts";
@@ -19,7 +20,7 @@ export async function listApprovals(store: SqlStore, caller: Caller): Promise<re
 }
 
 function describe(caller: Caller, { row, request }: OpenApproval): object {
-  const { id, ...rest } = request;
+  const { id, ...rest } = shownRequest(request);
   const digest = row.waiting.find((each) => each.id === id)?.digest ?? "";
   const taskId = shownId(caller, row.taskId);
   return shown(caller, row.taskId, {

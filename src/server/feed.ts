@@ -1,4 +1,5 @@
 import { describeTask, type TaskDescription } from "../compile/describe.ts";
+import { shownEvent, shownTask } from "../compile/iso-times.ts";
 import type { TaskEvent } from "../compile/store.ts";
 import { isWorkflowError } from "../errors.ts";
 import type { SqlStore } from "../storage/sql-store.ts";
@@ -46,8 +47,13 @@ export class TaskFeed {
     this.write = write;
   }
 
-  /** Begins at the end of the log. */
-  async open(): Promise<void> {
+  /** Begins at the end of the log; what polls meanwhile waits for it. */
+  open(): Promise<void> {
+    this.polling ??= this.begin().finally(() => (this.polling = null));
+    return this.polling;
+  }
+
+  private async begin(): Promise<void> {
     this.position = (await this.store.events(this.taskId, 1)).at(-1)?.sequence ?? 0;
     await this.look();
   }
@@ -118,7 +124,7 @@ export class TaskFeed {
   private async look(): Promise<void> {
     try {
       const task = await describeTask(this.store, this.taskId);
-      const text = this.write(task);
+      const text = this.write(shownTask(task));
       if (text !== this.standing) {
         this.standing = text;
         this.latest = { sequence: this.position, text: `event: task\ndata: ${text}\n\n` };
@@ -136,7 +142,7 @@ export class TaskFeed {
       .filter(({ kind }) => !HIDDEN.has(kind))
       .map((event) => ({
         sequence: event.sequence,
-        text: `id: ${event.sequence}\nevent: log\ndata: ${this.write(event)}\n\n`,
+        text: `id: ${event.sequence}\nevent: log\ndata: ${this.write(shownEvent(event))}\n\n`,
       }));
   }
 

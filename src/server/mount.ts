@@ -1,7 +1,7 @@
 import type { Hono } from "hono";
 import { isWorkflowError, WorkflowError } from "../errors.ts";
 import type { PersonsReply } from "../compile/reply-to.ts";
-import type { TaskDescription } from "../compile/describe.ts";
+import type { ShownTask } from "../compile/iso-times.ts";
 import { listApprovals, readApprovalId, unknownApproval } from "./approvals.ts";
 import { shown } from "./caller.ts";
 import type { Feeds } from "./feeds.ts";
@@ -123,7 +123,7 @@ function lastEventId(text: string | undefined): number | undefined {
 }
 
 /** A client that comes back to a task that has ended, and has everything, need not come again. */
-async function hasEndedAt({ door }: Server, taskId: string, task: TaskDescription, after: number): Promise<boolean> {
+async function hasEndedAt({ door }: Server, taskId: string, task: ShownTask, after: number): Promise<boolean> {
   if (task.status !== "completed" && task.status !== "cancelled") return false;
   const [latest] = await door.store.events(taskId, 1);
   return after >= (latest?.sequence ?? 0);
@@ -155,7 +155,7 @@ function replyIn({ answer, approve, reject, edit, reason = "" }: GivenReply): Pe
 async function settled(
   { tasks, stopping }: Server,
   { caller, query, header }: Handled<{ wait?: number | undefined }, unknown>,
-  task: TaskDescription,
+  task: ShownTask,
 ): Promise<Response> {
   const preferred = /(?:^|[,;\s])wait=(\d{1,9})(?:$|[,;\s])/.exec(header("prefer") ?? "")?.[1];
   const seconds = query.wait ?? (preferred === undefined ? 0 : Math.min(Number(preferred), MAX_WAIT));

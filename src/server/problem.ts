@@ -1,4 +1,6 @@
 import { z } from "zod";
+import type { Request } from "../people/requests.ts";
+import { shownRequest } from "../compile/iso-times.ts";
 import { isWorkflowError, WorkflowError } from "../errors.ts";
 import { shorten } from "../internal/json.ts";
 import { redactDeep } from "../internal/redact.ts";
@@ -52,7 +54,7 @@ function tell(error: unknown, log: (message: string) => void): WorkflowError {
 function withoutDigests(error: WorkflowError): WorkflowError {
   const { open, ...details } = error.details;
   if (!Array.isArray(open)) return error;
-  const shown = open.map(({ digest: _digest, ...request }: Record<string, unknown>) => request);
+  const shown = open.map(({ digest: _digest, ...request }: Request) => shownRequest(request));
   return new WorkflowError(error.code, error.message, { details: { ...details, open: shown } });
 }
 

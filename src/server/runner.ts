@@ -1,4 +1,4 @@
-import { describeTask } from "../compile/describe.ts";
+import { noteFailure } from "../batch/standing.ts";
 import { STOP } from "../compile/runtime.ts";
 import type { WorkflowGraph } from "../compile/workflow-graph.ts";
 import { isWorkflowError } from "../errors.ts";
@@ -170,7 +170,8 @@ export class Runner {
       const isCut = this.stop.signal.aborted && job.abort.signal.aborted;
       const isLeft = isCut || isWorkflowError(error, "TASK_STOPPED");
       if (isLeft || (isWorkflowError(error) && error.code.startsWith("DATABASE_"))) return "ended";
-      await this.note(taskId, error);
+      const noted = await noteFailure(store, taskId, error);
+      if (noted) this.options.log(`task ${taskId}: ${noted.code}: ${noted.message}`);
     }
     await store.removeWake(wake);
     return "ended";
@@ -181,17 +182,6 @@ export class Runner {
     const looked = await this.options.store.look(taskId);
     if (!looked) return undefined;
     return this.options.graphs.get(looked.execution.workflow) ?? null;
-  }
-
-  /** An error that the runtime has not logged would leave a task that seems to run. */
-  private async note(taskId: string, error: unknown): Promise<void> {
-    const { store, log } = this.options;
-    const task = await describeTask(store, taskId).catch(() => null);
-    if (!task || (task.status !== "running" && task.status !== "created")) return;
-    const code = isWorkflowError(error) ? error.code : "INTERNAL_ERROR";
-    const message = redact(error instanceof Error ? error.message : String(error));
-    log(`task ${taskId}: ${code}: ${message}`);
-    await store.append(taskId, task.revision, "error", { code, message, step: task.step });
   }
 }
 

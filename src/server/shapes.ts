@@ -6,7 +6,6 @@ const TASK_ID = /^[A-Za-z0-9][\w.:-]{0,127}$/;
 const MAX_TEXT = 65_536;
 const object = z.record(z.string(), z.unknown());
 const text = z.string().max(MAX_TEXT);
-const time = z.number().describe("milliseconds since 1970");
 
 const reason = text.describe("why; it is logged");
 
@@ -95,7 +94,7 @@ const request = {
   args: object.optional(),
   approvers: z.array(z.string()).optional(),
   count: z.number().optional(),
-  expiresAt: time.optional(),
+  expiresAt: z.iso.datetime().optional(),
   approvedBy: z.array(z.string()).optional(),
 };
 const waiting = z.array(z.object({ id: z.string(), ...request })).optional();
@@ -162,7 +161,7 @@ export const problem = z
     description: "RFC 9457. The code is for programs; detail says what happened and what to do.",
   });
 
-export const health = z.object({ status: z.enum(["ok", "stopping"]) }).meta({ id: "Health" });
+export const health = z.object({ status: z.literal("ok") }).meta({ id: "Health" });
 
 /** How long a request may wait for its task, in seconds. */
 export const MAX_WAIT = 60;

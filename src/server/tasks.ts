@@ -7,6 +7,7 @@ import {
   type TaskDescription,
   type WaitingRequest,
 } from "../compile/describe.ts";
+import { isoTime, shownRequest, shownTask, type ShownTask } from "../compile/iso-times.ts";
 import { signedIn } from "../compile/identity.ts";
 import { recordReplies, resumeOf } from "../compile/record-answers.ts";
 import { replyTo, type PersonsReply, type ReplyWords } from "../compile/reply-to.ts";
@@ -26,7 +27,7 @@ import { inputOf, type NewTask } from "./task-input.ts";
 
 /** A task and what became of the request that asked for it. */
 export interface Outcome {
-  readonly task: TaskDescription;
+  readonly task: ShownTask;
   /** True where an earlier request with the same key had made it. */
   readonly isReplayed?: boolean;
 }
@@ -42,7 +43,7 @@ export interface ListOptions {
 /** A row of the list as it is shown. */
 export interface ListedTask extends Pick<TaskDescription, "taskId" | "workflow" | "version" | "status" | "step"> {
   readonly updatedAt: string;
-  readonly waiting?: TaskDescription["waiting"];
+  readonly waiting?: ShownTask["waiting"];
   readonly lastError?: TaskDescription["lastError"];
 }
 
@@ -77,7 +78,14 @@ export class Tasks {
     const { workflow } = graph.runtime;
     admitInput(workflow, input, { taskId: given.taskId ?? "", head: null, open: [], startedWithThis: false });
     const stored = this.idFor(caller, given.taskId ?? newTaskId(workflow.name));
-    if (key === undefined) return this.start(caller, graph, stored, { input, given });
+    const wake = async (taskId: string): Promise<Outcome> => {
+      await this.runner.wake(taskId);
+      return { task: await this.describe(caller, taskId) };
+    };
+    if (key === undefined) {
+      await this.start(caller, graph, stored, { input, given });
+      return wake(stored);
+    }
     const claim = { ...caller, key, digest: digest(given), taskId: stored };
     const known = await this.store.claimKey(claim);
     if (known.digest !== claim.digest) {
@@ -85,10 +93,13 @@ export class Tasks {
       throw new WorkflowError("IDEMPOTENCY_CONFLICT", message);
     }
     if (!known.isNew && (await this.exists(known.taskId))) {
-      return { task: await this.describe(caller, known.taskId), isReplayed: true };
+      const task = await this.describe(caller, known.taskId);
+      // Whoever made it may have come to its end before it was noted that it is to be run.
+      const isAsleep = task.status === "created" && !this.runner.has(known.taskId);
+      return { ...(isAsleep ? await wake(known.taskId) : { task }), isReplayed: true };
     }
     try {
-      return await this.start(caller, graph, known.taskId, { input, given });
+      await this.start(caller, graph, known.taskId, { input, given });
     } catch (error) {
       if (known.isNew) {
         await this.store.releaseKey(claim);
@@ -98,22 +109,23 @@ export class Tasks {
       }
       throw error;
     }
+    return wake(known.taskId);
   }
 
   /** @throws UNKNOWN_TASK. */
-  async read(caller: Caller, taskId: string): Promise<TaskDescription> {
+  async read(caller: Caller, taskId: string): Promise<ShownTask> {
     return this.describe(caller, this.idFor(caller, taskId));
   }
 
   /** Waits until a task has paused or ended in this process, at most so long. */
-  async settled(caller: Caller, taskId: string, seconds: number, signal: AbortSignal): Promise<TaskDescription> {
+  async settled(caller: Caller, taskId: string, seconds: number, signal: AbortSignal): Promise<ShownTask> {
     const stored = this.idFor(caller, taskId);
     await waitFor(this.runner.settled(stored), seconds * 1000, signal);
     return this.describe(caller, stored);
   }
 
   /** Whether a task runs, here or elsewhere, or is about to. */
-  goesOn(caller: Caller, { taskId, status }: TaskDescription): boolean {
+  goesOn(caller: Caller, { taskId, status }: ShownTask): boolean {
     return this.runner.has(this.idFor(caller, taskId)) || status === "created" || status === "running";
   }
 
@@ -151,7 +163,7 @@ export class Tasks {
     caller: Caller,
     taskId: string,
     { reply, requestId, shownDigest, reason }: ResumeOptions,
-  ): Promise<TaskDescription> {
+  ): Promise<ShownTask> {
     const stored = this.idFor(caller, taskId);
     const task = await describeTask(this.store, stored);
     const { runtime } = this.graphOf(task.workflow);
@@ -176,7 +188,7 @@ export class Tasks {
   }
 
   /** @throws UNKNOWN_TASK, TASK_FINISHED, TASK_CANCELLED, UNKNOWN_GRAPH. */
-  async cancel(caller: Caller, taskId: string, reason: string | undefined): Promise<TaskDescription> {
+  async cancel(caller: Caller, taskId: string, reason: string | undefined): Promise<ShownTask> {
     const stored = this.idFor(caller, taskId);
     const { workflow } = await describeTask(this.store, stored);
     const config = { configurable: { thread_id: stored, ...signedIn(caller.who) } };
@@ -217,12 +229,13 @@ export class Tasks {
     throw new WorkflowError("UNKNOWN_GRAPH", message, { details: { workflow } });
   }
 
+  /** Writes a task's first checkpoint only: from then on it is a task like any other, for the runner to wake. */
   private async start(
     caller: Caller,
     graph: WorkflowGraph,
     stored: string,
     { input, given }: { readonly input: object; readonly given: NewTask },
-  ): Promise<Outcome> {
+  ): Promise<void> {
     const { maxDecisions } = given;
     const configurable = {
       thread_id: stored,
@@ -230,15 +243,12 @@ export class Tasks {
       ...signedIn(caller.who),
       ...(maxDecisions === undefined ? {} : { maxDecisions }),
     };
-    // Only its first checkpoint: from then on it is a task like any other, for the runner to wake.
     try {
       await graph.invoke(input as never, { configurable, interruptBefore: "*" } as never);
     } catch (error) {
       // Whoever holds it has made it, or is about to.
       throw isWorkflowError(error, "TASK_BUSY") ? taskExists(stored) : error;
     }
-    await this.runner.wake(stored);
-    return { task: await this.describe(caller, stored) };
   }
 
   private async exists(stored: string): Promise<boolean> {
@@ -246,13 +256,13 @@ export class Tasks {
   }
 
   /** A task that another request is making at this moment. */
-  private async soon(caller: Caller, stored: string): Promise<TaskDescription> {
+  private async soon(caller: Caller, stored: string): Promise<ShownTask> {
     for (let look = 1; look < FIRST_LOOKS && !(await this.exists(stored)); look++) await sleep(20);
     return this.describe(caller, stored);
   }
 
-  private async describe(caller: Caller, stored: string): Promise<TaskDescription> {
-    return shown(caller, stored, await describeTask(this.store, stored));
+  private async describe(caller: Caller, stored: string): Promise<ShownTask> {
+    return shown(caller, stored, shownTask(await describeTask(this.store, stored)));
   }
 
   private async listed(caller: Caller, row: TaskRow): Promise<ListedTask> {
@@ -265,8 +275,8 @@ export class Tasks {
       version: execution.version,
       status,
       step: execution.step,
-      updatedAt: new Date(updatedAt).toISOString(),
-      ...(waiting.length > 0 ? { waiting } : {}),
+      updatedAt: isoTime(updatedAt),
+      ...(waiting.length > 0 ? { waiting: waiting.map(shownRequest) } : {}),
       ...(lastError ? { lastError } : {}),
     });
   }

@@ -5,6 +5,8 @@ export interface Wake {
   readonly taskId: string;
   /** How often it was asked for. */
   readonly count: number;
+  /** When it was made, in milliseconds since the epoch: a later note of the same task is another one. */
+  readonly at: number;
 }
 
 export async function addWake(sql: Sql, taskId: string, now: number): Promise<void> {
@@ -18,14 +20,14 @@ export async function addWake(sql: Sql, taskId: string, now: number): Promise<vo
 
 /** The notes there are, oldest first; of one task or of all. */
 export async function readWakes(sql: Sql, taskId?: string): Promise<readonly Wake[]> {
-  const rows = await sql.all<{ task_id: string; count: number }>(
-    `select task_id, count from statecard_wakes ${taskId === undefined ? "" : "where task_id = ?"} order by at, task_id`,
+  const rows = await sql.all<{ task_id: string; count: number; at: number | string }>(
+    `select task_id, count, at from statecard_wakes ${taskId === undefined ? "" : "where task_id = ?"} order by at, task_id`,
     ...(taskId === undefined ? [] : [taskId]),
   );
-  return rows.map((row) => ({ taskId: row.task_id, count: row.count }));
+  return rows.map((row) => ({ taskId: row.task_id, count: row.count, at: Number(row.at) }));
 }
 
 /** Removes a note, unless it was asked for again since it was read. */
-export async function removeWake(sql: Sql, { taskId, count }: Wake): Promise<void> {
-  await sql.run(`delete from statecard_wakes where task_id = ? and count = ?`, taskId, count);
+export async function removeWake(sql: Sql, { taskId, count, at }: Wake): Promise<void> {
+  await sql.run(`delete from statecard_wakes where task_id = ? and count = ? and at = ?`, taskId, count, at);
 }

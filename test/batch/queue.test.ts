@@ -1,6 +1,7 @@
-import { describeTask } from "statecard";
+import { compile, defineWorkflow, describeTask } from "statecard";
 import { afterAll, expect, test, vi } from "vitest";
 import type { BatchEvent } from "../../src/batch/batch.ts";
+import { measuresOf } from "../../src/batch/measures.ts";
 import { submitAnswer, submitTask } from "../../src/batch/queue/submit.ts";
 import type { TaskQueue } from "../../src/batch/queue/task-queue.ts";
 import { upkeep } from "../../src/batch/queue/upkeep.ts";
@@ -43,6 +44,17 @@ async function submitAll(queue: TaskQueue, graph: WorkflowGraph, taskIds: readon
   for (const taskId of taskIds) await submitTask(queue, graph, { taskId, input: {} });
 }
 
+function otherGraph(store: SqlStore): WorkflowGraph {
+  const other = defineWorkflow({
+    name: "other",
+    version: 1,
+    state: {},
+    initial: "begun",
+    steps: { begun: { to: ["ended"], run: () => ({ next: "ended" }) }, ended: { final: true } },
+  });
+  return compile(other, { store }) as unknown as WorkflowGraph;
+}
+
 const named = (name: string, count: number) => Array.from({ length: count }, (_, index) => `${name}-${index}`);
 
 onBothQueues((place) => {
@@ -61,6 +73,8 @@ onBothQueues((place) => {
     const world = new World();
     return { store, queue, world, graph: errandGraph(store, none) };
   }
+  const takenUpBy = async (store: SqlStore, taskId: string) =>
+    (await store.events(taskId)).flatMap(({ kind, data }) => (kind === "resumed" ? [data.by] : []));
   const statusOf = async (store: SqlStore, taskId: string) => (await describeTask(store, taskId)).status;
 
   test("what is submitted is run by some worker, and nothing is left to do", async () => {
@@ -74,6 +88,10 @@ onBothQueues((place) => {
     await vi.waitFor(async () => expect(await store.wakes()).toEqual([]), SOON);
     expect(await Promise.all(tasks.map((task) => statusOf(store, task)))).toEqual(tasks.map(() => "completed"));
     expect(await submitTask(queue, graph, { taskId: "plain-0", input: {} })).toBe("left");
+    // A worker's first run of it is no second attempt.
+    expect(measuresOf(await store.events("plain-0"))).toMatchObject({ attempts: 1, resumed: false });
+    const submitted = submitTask(queue, otherGraph(store), { taskId: "plain-0", input: {} });
+    await expect(submitted).rejects.toMatchObject({ code: "WRONG_WORKFLOW" });
   });
 
   test("a job that comes twice does nothing twice, nor does one for a task that has ended or is not there", async () => {
@@ -196,6 +214,8 @@ onBothQueues((place) => {
     await vi.waitFor(() => expect(settled).toEqual(["flaky completed", "worse failed"]), SOON);
     await vi.waitFor(async () => expect(await store.wakes("worse")).toEqual([]), SOON);
     expect(await statusOf(store, "worse")).toBe("failed");
+    expect(await takenUpBy(store, "worse")).toEqual(["worker"]);
+    expect(measuresOf(await store.events("worse"))).toMatchObject({ attempts: 2, resumed: true });
     // Nor does a job that comes twice try it again.
     begun = 0;
     await place.raw(queue, async (jobs) => {

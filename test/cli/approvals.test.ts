@@ -9,6 +9,7 @@ import {
   expectRefusal,
   followHint,
   hasPython,
+  ISO_TIME,
   jsonOf,
   ownDatabase,
   projectFolder,
@@ -99,12 +100,12 @@ describe("an approval is asked for and given", () => {
       args: { order: "77", amount: 4900 },
       count: 2,
       approvedBy: [],
-      expiresAt: expect.any(Number) as number,
+      expiresAt: expect.stringMatching(ISO_TIME) as string,
     };
     expect(taskOf(await statecard(["show", "r-1", "--json"], own)).waiting).toEqual([{ id: "a2.0.0", ...request }]);
-    expect(jsonOf(await statecard(["approvals", "--json"], own))).toEqual([
-      { taskId: "r-1", workflow: "refund", requestId: "a2.0.0", ...request },
-    ]);
+    expect(jsonOf(await statecard(["approvals", "--json"], own))).toEqual({
+      approvals: [{ taskId: "r-1", workflow: "refund", requestId: "a2.0.0", ...request }],
+    });
     expect(jsonOf(await statecard(["tasks", "--json"], own))).toMatchObject({ tasks: [{ waiting: [request] }] });
   });
 

@@ -51,6 +51,28 @@ test("brief and doctor of a coding task, from its first question to changed file
   expect(taskOf(await run("show", taskId, "--json")).status).toBe("waiting_user");
 });
 
+test("doctor of a workflow with a checkFiles of its own takes the paths that it gives, and nothing else", async () => {
+  const folder = await projectFolder({
+    "own.ts": `
+import { compile, defineTool, defineWorkflow } from "statecard";
+import { z } from "zod";
+const checkFiles = defineTool({
+  description: "Checks.", effect: "read", parameters: z.object({}), run: () => ({ changed: 5, gone: [7, "a.js"] }),
+});
+export const graph = compile(defineWorkflow({
+  name: "own", version: 1, state: {}, tools: { checkFiles }, initial: "asking",
+  steps: { asking: { tools: ["checkFiles"], to: ["done"], run: () => ({ ask: "Which?" }) }, done: { final: true } },
+}));`,
+    "langgraph.json": JSON.stringify({ graphs: { own: "./own.ts:graph" } }),
+  });
+  const database = join(folder, "tasks.db");
+  const { taskId } = taskOf(await statecard(["run", "own", "--db", database, "--message", "go", "--json"], { folder }));
+  const doctor = await statecard(["doctor", taskId, "--db", database, "--json"], { folder });
+  expect(jsonOf(doctor)).toMatchObject({
+    troubles: [{ code: "FILES_CHANGED", evidence: "files changed outside: a.js" }],
+  });
+});
+
 test.each(["brief", "doctor"])("%s of a task that is not there", async (command) => {
   const database = join(await projectFolder({}), "tasks.db");
   const result = await statecard([command, "nobody", "--db", database, "--json"]);

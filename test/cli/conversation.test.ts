@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import {
   eventsOf,
+  ISO_TIME,
   filledIn,
   followHint,
   jsonOf,
@@ -100,7 +101,11 @@ describe("a whole conversation over processes", () => {
 
     const history = await statecard(["history", "t-1", "--json"], own);
     const events = eventsOf(history);
-    expect(events[1]).toMatchObject({ kind: "started", data: { input: { message: "the printer jams" } } });
+    expect(events[1]).toMatchObject({
+      kind: "started",
+      at: expect.stringMatching(ISO_TIME),
+      data: { input: { message: "the printer jams" } },
+    });
     expect(events.filter((event) => event.kind === "decision").length).toBe(2);
     expect((await statecard(["history", "t-1"], own)).stdout).toContain("the printer jams");
 

@@ -65,7 +65,7 @@ async function project(): Promise<
 }
 
 const lineOf = (result: { stdout: string; stderr: string }, taskId: string) =>
-  (jsonOf(result) as { taskId: string }[]).find((line) => line.taskId === taskId);
+  (jsonOf(result) as { tasks: { taskId: string }[] }).tasks.find((line) => line.taskId === taskId);
 
 describe("statecard migrate", () => {
   shareOneProcess();
@@ -199,7 +199,10 @@ describe("statecard migrate", () => {
       { folder },
     );
     expect(await statecard(["migrate"], { folder })).toMatchObject({ code: 0, stdout: "No tasks.\n" });
-    expect(await statecard(["migrate", "--json"], { folder })).toMatchObject({ code: 0, stdout: "[]\n" });
+    expect(await statecard(["migrate", "--json"], { folder })).toMatchObject({
+      code: 0,
+      stdout: '{\n  "tasks": []\n}\n',
+    });
   });
 
   test.runIf(hasPython)("at a terminal it asks about each such task", async () => {

@@ -1,7 +1,7 @@
 import { MemorySaver } from "@langchain/langgraph";
 import { answer, compile, defineWorkflow, describeTask, field, signedIn, sqliteStore } from "statecard";
 import { scriptedModel } from "statecard/testing";
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { z } from "zod";
 import { checkLegal } from "../../src/storage/legal.ts";
 import { anyWorkflow } from "../../src/workflow/define.ts";
@@ -110,6 +110,64 @@ test("an owner in the middle of a step can commit nothing more, and is told why"
     message: expect.stringContaining("by ada: stop"),
   });
   expect(await describeTask(store, "t")).toMatchObject({ status: "cancelled", state: { note: null } });
+});
+
+test("of a list's child workflows that have not begun, none begins any more; one that just has is cancelled too", async () => {
+  const items: string[] = [];
+  const begun = { a: new Gate(), b: new Gate(), c: new Gate() };
+  const gates = { a: new Gate(), b: new Gate(), c: new Gate() };
+  const child = defineWorkflow({
+    name: "child",
+    version: 1,
+    state: { item: field(z.enum(["a", "b", "c"])) },
+    input: ["item"],
+    initial: "working",
+    steps: {
+      working: {
+        to: ["done"],
+        run: async ({ item }) => {
+          items.push(item ?? "none");
+          begun[item ?? "c"].open();
+          await gates[item ?? "c"].passed;
+          return { next: "done" };
+        },
+      },
+      done: { final: true },
+    },
+  });
+  const map = {
+    over: () => ["a", "b", "c"],
+    workflow: child,
+    parallel: 1,
+    input: (item: unknown) => ({ item }),
+    output: () => ({}),
+  };
+  const parent = defineWorkflow({
+    name: "parent",
+    version: 1,
+    state: {},
+    initial: "each",
+    steps: { each: { map, to: ["done"] }, done: { final: true } },
+  });
+  const store = sqliteStore(":memory:");
+  const graph = compile(parent, { store });
+  const running = graph.invoke({ message: "go" }, config);
+  running.catch(() => {});
+  await begun.a.passed;
+  const put = store.checkpointer.put.bind(store.checkpointer);
+  vi.spyOn(store.checkpointer, "put").mockImplementation(async (...written) => {
+    const [{ configurable }, , { source }] = written;
+    if (configurable?.thread_id === "t" && source === "update") {
+      gates.a.open();
+      await begun.b.passed;
+    }
+    return put(...written);
+  });
+  await graph.cancel(asAda, "stop");
+  expect((await describeTask(store, "t/each/1.0.1")).status).toBe("cancelled");
+  gates.b.open();
+  await expect(running).rejects.toMatchObject({ code: "TASK_CANCELLED" });
+  expect(items).toEqual(["a", "b"]);
 });
 
 test("with another checkpointer a task that runs is left alone: nothing could stop it", async () => {

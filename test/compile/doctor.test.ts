@@ -115,6 +115,7 @@ test.each<[string, Partial<Patient>]>([
     { events: eventsOf(...["1", "2", "3", "4"].flatMap((key) => [call("a", key), returned(key, "a", key)])) },
   ],
   ["a call that runs", { events: eventsOf(call("a")) }],
+  ["work in a language without blanks", { state: { focus: "x", todos: [todo("修复登录接口的空指针")] } }],
   ["work with a focus", { state: { todos: [todo("write the letter", "in_progress"), todo("send it off")] } }],
 ])("nothing is wrong with %s", (_name, change) => {
   expect(diagnose({ ...well, ...change })).toEqual([]);

@@ -156,6 +156,13 @@ describe("the code agent's answer", () => {
     expect(placesGuard(reply(wrong), state, true)).toEqual({ mend: { reply: marked, patch: { answer: marked } } });
   });
 
+  test("marks the wrong place and not one that begins like it", () => {
+    const marked = "See src/uart.c:12 and src/uart.c:1 [not in what was read].";
+    expect(placesGuard(reply("See src/uart.c:12 and src/uart.c:1."), state, true)).toMatchObject({
+      mend: { reply: marked },
+    });
+  });
+
   test("has to name places where there are some", () => {
     expect(placesGuard(reply("Somewhere."), state, false)).toHaveProperty("sendBack");
     expect(placesGuard(reply("Nowhere."), { lines: [] }, false)).toBeNull();

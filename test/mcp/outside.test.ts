@@ -282,3 +282,19 @@ test.concurrent.each([
   const [code] = (await once(server, "exit")) as [number];
   expect([code, Buffer.concat(out).toString()]).toEqual([0, ""]);
 });
+
+test("the server ends when nobody reads its answers any more", async () => {
+  const server = spawn(process.execPath, [COMMAND, "mcp", "--db", database], { cwd: folder });
+  onTestFinished(() => void server.kill("SIGKILL"));
+  let errors = "";
+  server.stderr.on("data", (chunk: Buffer) => (errors += chunk.toString()));
+  server.stdin.on("error", () => {});
+  const client = { protocolVersion: "2025-06-18", capabilities: {}, clientInfo: { name: "raw", version: "1" } };
+  const send = (message: object) => server.stdin.write(`${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`);
+  send({ id: 1, method: "initialize", params: client });
+  await once(server.stdout, "data");
+  server.stdout.destroy();
+  for (const id of [2, 3]) send({ id, method: "tools/list" });
+  const [code] = (await once(server, "exit")) as [number];
+  expect([code, errors]).toEqual([0, ""]);
+});

@@ -1,6 +1,6 @@
 import { Memory, sqliteStore, type MemoryOwner } from "statecard";
 import { expect, test } from "vitest";
-import { jsonOf, ownDatabase, projectFolder, shareOneProcess, statecard } from "../support/cli.ts";
+import { ISO_TIME, jsonOf, ownDatabase, projectFolder, shareOneProcess, statecard } from "../support/cli.ts";
 
 shareOneProcess();
 
@@ -49,7 +49,9 @@ test("somebody's memories are listed and searched, and nobody else's", async () 
   expect((await memory("search", "tabs", "--user", ann.user)).stdout).toBe("Nothing fits.\n");
   expect((await memory("list", "--user", "bob")).stdout).toBe("Nothing is remembered.\n");
   expect(jsonOf(await memory("list", "--user", ann.user, "--agent", "coder", "--json"))).toMatchObject({
-    memories: [{ text: "Tabs." }],
+    memories: [
+      { text: "Tabs.", createdAt: expect.stringMatching(ISO_TIME), updatedAt: expect.stringMatching(ISO_TIME) },
+    ],
   });
 });
 

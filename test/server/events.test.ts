@@ -32,6 +32,7 @@ test("a client sees the whole log, where the task stands, and its end", async ()
   expect(rest.at(-1)).toMatchObject({ event: "end", data: { status: "completed" } });
   const log = await http.store.events("t");
   expect(ids([...first, ...rest])).toEqual(log.map(({ sequence }) => sequence));
+  expect(first[0]?.data.at).toBe(new Date(log[0]?.at ?? 0).toISOString());
   expect(stream.others[0]).toBe("retry: 1000");
 });
 
@@ -99,6 +100,34 @@ test("another process's work is seen too", async () => {
   await http.store.append("t", 2, "noted", { by: "somebody else" });
   const seen = await stream.until(({ data }) => data.kind === "noted");
   expect(seen.at(-1)?.data.data).toEqual({ by: "somebody else" });
+});
+
+test("what is read while a stream begins is told once", async () => {
+  const http = new TestApi(FAST);
+  const { store } = http;
+  await http.post("/tasks?wait=10", NETWORK);
+  const [begins, goesOn] = [new Gate(), new Gate()];
+  const [latestOf, after] = [store.events.bind(store), store.eventsAfter.bind(store)];
+  vi.spyOn(store, "events").mockImplementation(async (taskId, latest) => {
+    if (latest === 1) await begins.passed;
+    return latestOf(taskId, latest);
+  });
+  vi.spyOn(store, "eventsAfter").mockImplementationOnce(async (...asked) => {
+    await goesOn.passed;
+    return after(...asked);
+  });
+  const stream = await follow(http);
+  const first = stream.until(standsAt("waiting_user"));
+  const polls = () => new Promise((resolve) => setTimeout(resolve, 10 * FAST.pollMs));
+  await polls();
+  begins.open();
+  await polls();
+  goesOn.open();
+  const seen = await first;
+  await polls();
+  await http.post("/tasks/t/cancel");
+  const numbers = ids([...seen, ...(await stream.all())]);
+  expect(numbers).toEqual((await latestOf("t")).map(({ sequence }) => sequence));
 });
 
 test("where a graph's file is, which the command line notes, is not told", async () => {

@@ -59,10 +59,11 @@ async function project(): Promise<Project> {
   };
 }
 
-async function serve(
-  folder: string,
-  ...options: readonly string[]
-): Promise<RunningCommand & { readonly url: string }> {
+interface ServerProcess extends RunningCommand {
+  readonly url: string;
+}
+
+async function serve(folder: string, ...options: readonly string[]): Promise<ServerProcess> {
   const command = startStatecard(["serve", "--port", "0", "--json", ...options], { folder });
   onTestFinished(() => void command.process.kill("SIGKILL"));
   let said = "";
@@ -82,6 +83,16 @@ async function post(url: string, path: string, body: object = {}): Promise<any> 
 
 const stands = async (url: string) =>
   (await (await fetch(`${url}/tasks/t`)).json()) as { status: string; state: object };
+
+/** Waits until a server takes no more requests. */
+async function untilItStops({ url }: ServerProcess): Promise<void> {
+  const standing = () =>
+    fetch(`${url}/healthz`).then(
+      ({ status }) => status,
+      () => "gone",
+    );
+  await expect.poll(standing).not.toBe(200);
+}
 
 test("killed in the middle and started again, it takes its tasks up; no finished step runs twice", async () => {
   const { folder, begun, go } = await project();
@@ -113,14 +124,7 @@ test("at SIGTERM the running step commits, the next does not begin, and the task
   go("one");
   await until(() => begun().includes("two"));
   server.process.kill("SIGTERM");
-  await expect
-    .poll(() =>
-      fetch(`${server.url}/healthz`).then(
-        ({ status }) => status,
-        () => "gone",
-      ),
-    )
-    .not.toBe(200);
+  await untilItStops(server);
   go("two", "three");
   expect(await server.result).toMatchObject({ code: 0, stderr: expect.stringContaining("Stopping") });
   expect(begun()).toEqual(["one", "two"]);
@@ -140,14 +144,7 @@ test("a second signal ends it at once", async () => {
   await post(server.url, "/tasks", { graph: "slow", taskId: "t" });
   await until(() => begun().includes("one"));
   server.process.kill("SIGTERM");
-  await expect
-    .poll(() =>
-      fetch(`${server.url}/healthz`).then(
-        ({ status }) => status,
-        () => "gone",
-      ),
-    )
-    .not.toBe(200);
+  await untilItStops(server);
   server.process.kill("SIGTERM");
   expect((await server.result).code).toBe(130);
 });

@@ -119,6 +119,17 @@ describe("the same request twice", () => {
     expect(await http.store.tasks()).toHaveLength(1);
   });
 
+  test("has the task run that was made right before a crash", async () => {
+    const http = new TestApi({ sweep: false });
+    const headers = { "idempotency-key": "k-4" };
+    vi.spyOn(http.store, "addWake").mockRejectedValueOnce(new Error("the process is gone"));
+    expect((await http.post("/tasks", NETWORK, headers)).status).toBe(500);
+    const again = await http.post("/tasks?wait=10", NETWORK, headers);
+    expect(again).toMatchObject({ status: 200, json: { status: "waiting_user" } });
+    expect(again.headers.get("idempotency-replayed")).toBe("true");
+    expect(await http.store.tasks()).toHaveLength(1);
+  });
+
   test("may come again, mended, where it was refused", async () => {
     const http = new TestApi();
     const headers = { "idempotency-key": "k-3" };
@@ -412,7 +423,12 @@ test("an approval that nobody gave in time is noticed without anybody asking", a
   const time = { now: Date.UTC(2030, 0, 1) };
   const clock = { now: () => time.now };
   const http = new TestApi({ clock, store: sqliteStore(":memory:", { clock }), wakeDueEveryMs: 5 });
-  await http.post("/tasks?wait=10", { ...APPROVE, taskId: "r" });
+  const made = await http.post("/tasks?wait=10", { ...APPROVE, taskId: "r" });
+  const { tasks } = (await http.get("/tasks")).json;
+  const { approvals } = (await http.get("/approvals")).json;
+  const { open } = (await http.post("/tasks/r/resume")).json.details;
+  const shown = [made.json.waiting[0], tasks[0].waiting[0], approvals[0], open[0]];
+  expect(shown.map(({ expiresAt }) => expiresAt)).toEqual(Array(4).fill("2030-01-02T00:00:00.000Z"));
   time.now += 25 * 3_600_000;
   const asked = async () => (await http.get("/tasks/r")).json.waiting?.[0];
   await expect.poll(asked).toMatchObject({ kind: "question", question: expect.stringMatching(/ask again/) });
@@ -500,7 +516,7 @@ test("stopping does not wait for ever for a step that does not end", async () =>
   await http.post("/tasks", { graph: "errand", taskId: "e" });
   await begun.passed;
   await http.api.stop(1);
-  expect(await store.wakes()).toEqual([{ taskId: "e", count: 1 }]);
+  expect(await store.wakes()).toMatchObject([{ taskId: "e", count: 1 }]);
   await store.release(await store.acquire("e"));
 });
 

@@ -3,15 +3,30 @@ import { onBothDialects } from "../support/stores.ts";
 
 onBothDialects((dialect) => {
   test("a note that a task is to be run is struck out once it was kept, unless it was asked for again", async () => {
-    const store = dialect.open();
+    const at = Date.UTC(2030, 0, 1);
+    const store = dialect.open({ now: () => at });
     await store.addWake("t");
     const [wake] = await store.wakes("t");
-    expect(wake).toEqual({ taskId: "t", count: 1 });
+    expect(wake).toEqual({ taskId: "t", count: 1, at });
     await store.addWake("t");
     if (wake) await store.removeWake(wake);
-    expect(await store.wakes()).toEqual([{ taskId: "t", count: 2 }]);
-    await store.removeWake({ taskId: "t", count: 2 });
+    expect(await store.wakes()).toEqual([{ taskId: "t", count: 2, at }]);
+    await store.removeWake({ taskId: "t", count: 2, at });
     expect(await store.wakes()).toEqual([]);
+  });
+
+  test("a note that was made since another was struck out stays, whoever has read the other one", async () => {
+    const time = { now: Date.UTC(2030, 0, 1) };
+    const store = dialect.open({ now: () => time.now });
+    await store.addWake("t");
+    const [wake] = await store.wakes("t");
+    if (!wake) throw new Error("there is no note");
+    // Two servers have read it; one runs the task and strikes it out, then somebody answers.
+    await store.removeWake(wake);
+    time.now += 1;
+    await store.addWake("t");
+    await store.removeWake(wake);
+    expect(await store.wakes()).toEqual([{ taskId: "t", count: 1, at: time.now }]);
   });
 
   test("goes with its task, as the keys of clients do", async () => {

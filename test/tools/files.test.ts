@@ -137,9 +137,13 @@ describe("paths", () => {
     [".env", "HIDDEN"],
     [".git/config", "HIDDEN"],
     ["node_modules/x/index.js", "HIDDEN"],
+    ["key.txt", "LINK"],
+    ["installed/x.js", "LINK"],
   ])("%s is refused to read and to write", async (path, errorType) => {
-    const root = project({ ".env": "KEY=1", ".git/config": "x" });
+    const root = project({ ".env": "KEY=1", ".git/config": "x", "node_modules/x.js": "x" });
     symlinkSync("/etc", join(root, "link"));
+    symlinkSync(".env", join(root, "key.txt"));
+    symlinkSync("node_modules", join(root, "installed"));
     const { results } = await work(root, [...read(path), ["writeFile", { path, text: "x" }]]);
     expect(results).toMatchObject([{ errorType }, { errorType }]);
     expect(existsSync(join(root, "../outside.js"))).toBe(false);
@@ -155,6 +159,20 @@ describe("paths", () => {
     expect(results[0]?.value).toEqual({ files: ["b.bin", "src/a.js"] });
     expect(results[1]?.value).toEqual({ found: [{ path: "src/a.js", line: 1, text: "a word" }] });
   });
+});
+
+test("a search that did not get to all files says so, and a folder that is not there is told", async () => {
+  const root = project(Object.fromEntries(Array.from({ length: 5001 }, (_, file) => [`many/${file}.txt`, ""])));
+  writeFileSync(join(root, "z.txt"), "word");
+  mkdirSync(join(root, "few"));
+  const { results } = await work(root, [
+    ["searchFiles", { text: "word" }],
+    ["searchFiles", { text: "word", below: "few" }],
+    ["searchFiles", { text: "word", below: "none" }],
+  ]);
+  expect(results[0]?.value).toMatchObject({ found: [], searchedOnly: 5000 });
+  expect(results[1]?.value).toEqual({ found: [] });
+  expect(results[2]).toMatchObject({ errorType: "NOT_FOUND", error: expect.stringContaining("no folder none") });
 });
 
 test("a long file is read in pieces that make up the whole", async () => {
@@ -188,6 +206,14 @@ test("a file keeps its mode", async () => {
 });
 
 describe("programs", () => {
+  test("of a long output the end is kept, and no half of a character", async () => {
+    const root = project({ "say.cjs": 'process.stdout.write("\u{1F600}".repeat(3500) + "x");' });
+    const { last } = await work(root, [["runCommand", { command: ["node", "say.cjs"] }]]);
+    const { output = "" } = (last?.value ?? {}) as { output?: string };
+    expect(output).toMatch(/^… 1002 characters left out …\n/);
+    expect(output.replace(/^.*\n/, "")).toMatch(/^(?:\u{1F600})+x$/u);
+  });
+
   test("tests pass or fail, without this process's secrets", async () => {
     process.env.STATECARD_SAMPLE_TOKEN = "a-long-secret-value";
     onTestFinished(() => void delete process.env.STATECARD_SAMPLE_TOKEN);

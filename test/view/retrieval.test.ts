@@ -74,6 +74,14 @@ test("shows the state, the exchange that shares most words, the latest decision,
   ]);
 });
 
+test.each([
+  ["list:\nrouter, in the cellar", "Router?"],
+  ["The router, in the cellar", "I ask:\nrouter?"],
+])("the first word of a line is a word: %j is found by %j", (value, text) => {
+  const past = [...PAST.slice(0, 1), looked("a"), found("1.0", value), ...PAST.slice(3)];
+  expect(shown(past, { kind: "message", text }).talk.join("\n")).toContain("in the cellar");
+});
+
 test("results keep their decision, and all stand in the order in which they came", () => {
   const { talk } = shown(PAST, last, { keep: 4, topic: "printer paper" });
   expect(talk.map((text) => /router|printer|What else/.exec(text)?.[0])).toEqual([

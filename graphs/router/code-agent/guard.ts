@@ -17,14 +17,19 @@ export function placesGuard(
   const answer = patch.answer ?? reply;
   if (answer === null || answer === undefined) return null;
   const lines = state.lines ?? [];
-  const wrong = [...answer.matchAll(CITATION)].flatMap(([cited, path, number, quote]) =>
-    lines.some((line) => line.startsWith(`${path}:${number} `) && line.includes(quote ?? "")) ? [] : [cited],
+  const isWrong = (path: string, number: string, quote = "") =>
+    !lines.some((line) => line.startsWith(`${path}:${number} `) && line.includes(quote));
+  const cited = [...answer.matchAll(CITATION)];
+  const wrong = cited.filter(([, path = "", number = "", quote]) => isWrong(path, number, quote));
+  if (!wasSentBack && wrong.length > 0) {
+    return { sendBack: `this is not in what was read: ${wrong.map(([text]) => text).join("; ")}` };
+  }
+  if (!wasSentBack && cited.length === 0 && lines.length > 0) {
+    return { sendBack: "name the places that were read, as path:line" };
+  }
+  const told = answer.replace(CITATION, (text, path: string, number: string, quote?: string) =>
+    isWrong(path, number, quote) ? `${text} ${MARK}` : text,
   );
-  const citesNothing = lines.length > 0 && !CITATION.test(answer);
-  CITATION.lastIndex = 0;
-  if (!wasSentBack && wrong.length > 0) return { sendBack: `this is not in what was read: ${wrong.join("; ")}` };
-  if (!wasSentBack && citesNothing) return { sendBack: "name the places that were read, as path:line" };
-  const told = wrong.reduce((text, cited) => text.replace(cited, `${cited} ${MARK}`), answer);
   if (told === answer && (reply === null || reply === answer)) return null;
   return { mend: { ...(reply === null ? {} : { reply: told }), ...(patch.answer ? { patch: { answer: told } } : {}) } };
 }

@@ -16,9 +16,9 @@ export interface NamedLimit {
   readonly limit: Limit;
 }
 
-/** A place among those that tasks of one name may take at once. */
+/** A place under each limit of a task. */
 export interface Slot {
-  /** The task has run: a rate may hold the place for longer. */
+  /** The task has run. What its begin counts for a rate is counted for as long as that takes. */
   release(): void;
   /** The task was not run after all. */
   cancel(): void;
@@ -29,6 +29,13 @@ export interface NoSlot {
   readonly againInMs: number;
 }
 
+/** Places that tasks share: each is held while its task runs, or for a fixed time from its begin. */
+interface Places {
+  readonly name: string;
+  readonly count: number;
+  readonly heldMs: number | null;
+}
+
 const RENEW_EVERY_MS = 10_000;
 /** Of many places, so many are tried before a task is put off. */
 const TRIES = 8;
@@ -37,8 +44,8 @@ const SHORTEST_TURN_MS = 5;
 
 /**
  * Limits over all workers for what BullMQ knows nothing of, or counts otherwise. Each place is a lease in the store,
- * so that a dead worker's places are free again as its tasks are. A rate is kept by holding a place for its share of the
- * time: of 30 places, each held for a minute at least, at most 30 tasks begin in a minute.
+ * so that a dead worker's places are free again as its tasks are. A rate has places of its own, each held for the rate's
+ * time, however long the task runs: of 30 places, each held for a minute, at most 30 tasks begin in a minute.
  */
 export class Slots {
   private readonly store: SqlStore;
@@ -59,12 +66,12 @@ export class Slots {
   /** A place under each of the limits, where there is one. */
   async take(limits: readonly NamedLimit[]): Promise<Slot | NoSlot> {
     const taken: Slot[] = [];
-    for (const { name, limit } of limits) {
-      const slot = await this.takeOne(name, limit);
+    for (const places of limits.flatMap(placesOf)) {
+      const slot = await this.takeOne(places);
       if (slot) taken.push(slot);
       else {
         for (const unused of taken) unused.cancel();
-        return { againInMs: this.turn(name, placesOf(limit)) };
+        return { againInMs: this.turn(places) };
       }
     }
     return {
@@ -73,13 +80,10 @@ export class Slots {
     };
   }
 
-  private async takeOne(name: string, limit: Limit): Promise<Slot | null> {
-    const places = placesOf(limit);
-    const { rate } = limit;
-    const heldMs = rate === null ? 0 : (rate.perMs * places) / rate.max;
-    const first = Math.floor(Math.random() * places);
-    for (let tried = 0; tried < Math.min(places, TRIES); tried++) {
-      const lease = await this.acquire(`slot of ${name}, ${(first + tried) % places}`);
+  private async takeOne({ name, count, heldMs }: Places): Promise<Slot | null> {
+    const first = Math.floor(Math.random() * count);
+    for (let tried = 0; tried < Math.min(count, TRIES); tried++) {
+      const lease = await this.acquire(`slot of ${name}, ${(first + tried) % count}`);
       if (lease) return this.slot(lease, heldMs);
     }
     return null;
@@ -89,9 +93,9 @@ export class Slots {
    * Tasks that are put off come back one after the other: so a place is filled soon after it is free, and however
    * many wait, they do not keep the workers from other tasks.
    */
-  private turn(name: string, places: number): number {
+  private turn({ name, count }: Places): number {
     const now = Date.now();
-    const gap = Math.max(TURNS_MS / places, SHORTEST_TURN_MS);
+    const gap = Math.max(TURNS_MS / count, SHORTEST_TURN_MS);
     const at = Math.max(now, this.turns.get(name) ?? 0) + gap;
     this.turns.set(name, at);
     return at - now;
@@ -113,29 +117,32 @@ export class Slots {
     }
   }
 
-  private slot(lease: Lease, heldMs: number): Slot {
+  private slot(lease: Lease, heldMs: number | null): Slot {
     this.held.add(lease);
-    const until = Date.now() + heldMs;
     const giveBack = () => {
       this.held.delete(lease);
       void this.store.release(lease).catch(() => {});
     };
+    if (heldMs === null) return { release: giveBack, cancel: giveBack };
+    const timer = setTimeout(() => {
+      this.later.delete(timer);
+      giveBack();
+    }, heldMs);
+    this.later.add(timer);
     return {
-      cancel: giveBack,
-      release: () => {
-        const timer = setTimeout(
-          () => {
-            this.later.delete(timer);
-            giveBack();
-          },
-          Math.max(0, until - Date.now()),
-        );
-        this.later.add(timer);
+      release: () => {},
+      cancel: () => {
+        clearTimeout(timer);
+        this.later.delete(timer);
+        giveBack();
       },
     };
   }
 }
 
-function placesOf({ concurrency, rate }: Limit): number {
-  return concurrency ?? rate?.max ?? 0;
+function placesOf({ name, limit: { concurrency, rate } }: NamedLimit): readonly Places[] {
+  return [
+    ...(concurrency === null ? [] : [{ name, count: concurrency, heldMs: null }]),
+    ...(rate === null ? [] : [{ name: `${name}, begun`, count: rate.max, heldMs: rate.perMs }]),
+  ];
 }

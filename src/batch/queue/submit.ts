@@ -1,9 +1,11 @@
+import { checkWorkflow } from "../../compile/admit-input.ts";
 import { signedIn } from "../../compile/identity.ts";
 import { recordReplies } from "../../compile/record-answers.ts";
 import { MUST_BE_NEW } from "../../compile/runtime.ts";
 import type { WorkflowGraph } from "../../compile/workflow-graph.ts";
 import { isWorkflowError } from "../../errors.ts";
-import { ended, standing, type BatchTask } from "../batch.ts";
+import type { BatchTask } from "../batch.ts";
+import { ended, standing } from "../standing.ts";
 import type { TaskQueue, WakeOptions } from "./task-queue.ts";
 
 export interface SubmitOptions extends WakeOptions {
@@ -32,6 +34,8 @@ export async function submitTask(
   options: SubmitOptions = {},
 ): Promise<Submitted> {
   const { store, workflow, clock } = graph.runtime;
+  const head = await store.head(taskId);
+  if (head) checkWorkflow(workflow, taskId, head);
   const before = await standing(store, taskId);
   if (before && ended(before, clock.now())) return "left";
   if (before === null) {

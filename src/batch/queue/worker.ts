@@ -5,8 +5,10 @@ import { isWorkflowError, WorkflowError } from "../../errors.ts";
 import { redact } from "../../internal/redact.ts";
 import { isExpired } from "../../people/expiry.ts";
 import type { SqlStore } from "../../storage/sql-store.ts";
+import type { Wake } from "../../storage/wakes.ts";
 import type { TimeLimits } from "../attempt.ts";
-import { advance, noteFailure, standing, type BatchEvent } from "../batch.ts";
+import { advance, type BatchEvent } from "../batch.ts";
+import { noteFailure, standing } from "../standing.ts";
 import { Slots, type Limit, type NamedLimit, type Slot } from "./slots.ts";
 import { UPKEEP_QUEUE, type TaskQueue, type Upkeep, type WakeJob } from "./task-queue.ts";
 import { upkeep } from "./upkeep.ts";
@@ -36,6 +38,14 @@ export interface WorkerOptions {
   /** Called with what happens to tasks in this process. */
   readonly onEvent?: (event: BatchEvent) => void;
   readonly log: (message: string) => void;
+}
+
+/** A task that is to be run. */
+interface Due {
+  readonly task: TaskDescription;
+  readonly graph: WorkflowGraph;
+  /** The note that says so, as it was before the task is run; undefined where only the time for an answer is over. */
+  readonly wake: Wake | undefined;
 }
 
 const STALL_MS = 40_000;
@@ -134,9 +144,9 @@ export class TaskWorker {
     if (this.stopping.signal.aborted) return giveBack(job, token);
     let slot: Slot | undefined;
     try {
-      const task = await this.due(job);
-      const graph = task ? this.options.graphs.get(task.workflow) : undefined;
-      if (!task || !graph) return;
+      const due = await this.due(taskId);
+      if (!due) return;
+      const { task, graph } = due;
       if (task.quarantine !== undefined) {
         // Another release may be able to run it: one that is just being rolled out, or the one before.
         this.options.log(`task ${taskId} is left to another release: ${task.quarantine}`);
@@ -145,7 +155,7 @@ export class TaskWorker {
       const place = await this.slots.take(this.limitsOf(graph, taskId));
       if ("againInMs" in place) return await putOff(job, token, place.againInMs);
       slot = place;
-      await this.advance(graph, job, token);
+      await this.advance(due, job, token);
     } catch (error) {
       if (!isWorkflowError(error) || !error.code.startsWith("DATABASE_")) throw error;
       this.options.log(`task ${taskId}: ${error.code}: ${redact(error.message)}`);
@@ -156,23 +166,24 @@ export class TaskWorker {
   }
 
   /** The task, where it is to be run; null where there is nothing to do, as for a job that came twice. */
-  private async due({ data: { taskId } }: Job<WakeJob>): Promise<TaskDescription | null> {
-    const { store } = this.options;
+  private async due(taskId: string): Promise<Due | null> {
+    const { store, graphs } = this.options;
     const [wake] = await store.wakes(taskId);
     const task = await standing(store, taskId);
-    const now = Date.now();
-    return task && (wake || task.waiting?.some((request) => isExpired(request, now))) ? task : null;
+    const graph = task ? graphs.get(task.workflow) : undefined;
+    if (!task || !graph) return null;
+    const now = graph.runtime.clock.now();
+    return wake || task.waiting?.some((request) => isExpired(request, now)) ? { task, graph, wake } : null;
   }
 
-  private async advance(graph: WorkflowGraph, job: Job<WakeJob>, token: string | undefined): Promise<void> {
+  private async advance({ graph, wake }: Due, job: Job<WakeJob>, token: string | undefined): Promise<void> {
     const { store, timeLimits: limits = {}, backoffMs = BACKOFF_MS, onEvent = () => {} } = this.options;
     const { taskId, attempts, failures } = job.data;
-    const [wake] = await store.wakes(taskId);
     if (job.stalledCounter > MOST_DEATHS) {
-      await noteFailure(graph, taskId, diedOf(taskId, job.stalledCounter));
+      await noteFailure(store, taskId, diedOf(taskId, job.stalledCounter));
     } else {
       const tried = { task: { taskId, input: {} }, due: 0, failures, ran: false };
-      const options = { graph, limits, attempts, backoffMs, tasks: [], workers: 1, onEvent };
+      const options = { graph, by: "worker", limits, attempts, backoffMs, onEvent } as const;
       const next = await advance(options, tried, this.stopping.signal, this.cutting.signal);
       if ("againInMs" in next) {
         if (tried.failures > failures) await job.updateData({ ...job.data, failures: tried.failures });

@@ -47,8 +47,10 @@ export async function runProgram(
     stream.setEncoding("utf8");
     stream.on("data", (text: string) => {
       output += text;
-      leftOut += Math.max(0, output.length - KEPT_CHARACTERS);
-      output = output.slice(-KEPT_CHARACTERS);
+      // Half a character is no text: providers refuse a prompt that holds one.
+      const kept = output.slice(-KEPT_CHARACTERS).replace(/^[\udc00-\udfff]/, "");
+      leftOut += output.length - kept.length;
+      output = kept;
     });
   }
   try {

@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import {
   closeSync,
   fsyncSync,
+  lstatSync,
   mkdirSync,
   openSync,
   readdirSync,
@@ -18,7 +19,8 @@ import { isInside } from "../inside.ts";
 import { ToolError } from "../tool-error.ts";
 
 const MAX_FILE_BYTES = 1_000_000;
-const MAX_FILES = 5000;
+/** The most files that are listed. */
+export const MAX_FILES = 5000;
 
 /** What no tool lists, reads or writes: what begins with a dot, where keys and histories lie, and what is installed or built. */
 const HIDDEN = /^\.|^(?:node_modules|dist|coverage)$/;
@@ -34,7 +36,7 @@ export function checksumOf(content: string | Buffer): string {
   return createHash("sha256").update(content).digest("hex").slice(0, 16);
 }
 
-/** The one folder that file tools work in. Every path is relative to it and cannot lead out, links included. */
+/** The one folder that file tools work in. Every path is relative to it; none leads out or through a link. */
 export class Folder {
   readonly root: string;
 
@@ -45,7 +47,7 @@ export class Folder {
   /**
    * A path as it is kept: without `.` and `..`, with `/`.
    *
-   * @throws ToolError OUTSIDE or HIDDEN.
+   * @throws ToolError OUTSIDE, HIDDEN or LINK.
    */
   plain(path: string): string {
     const parts = path
@@ -63,6 +65,10 @@ export class Folder {
       throw new ToolError(`${parts.join("/")} is hidden, installed or built, and not for these tools`, {
         type: "HIDDEN",
       });
+    }
+    // Inside the folder too, one could lead to what is hidden, and a write would put a file in its place.
+    if (parts.some((_part, index) => isLink(join(this.root, ...parts.slice(0, index + 1))))) {
+      throw new ToolError(`${parts.join("/")} is or leads through a link, and not for these tools`, { type: "LINK" });
     }
     return parts.join("/");
   }
@@ -110,8 +116,18 @@ export class Folder {
     return checksumOf(text);
   }
 
-  /** The paths of all files below a path, sorted. */
+  /**
+   * The paths of all files below a path, sorted; of very many, the first.
+   *
+   * @throws ToolError NOT_FOUND, where there is no such folder.
+   */
   list(below: string): readonly string[] {
+    if (!statSync(join(this.root, below), { throwIfNoEntry: false })?.isDirectory()) {
+      throw new ToolError(`there is no folder ${below || this.root}`, {
+        type: "NOT_FOUND",
+        hint: "listFiles without below says which files there are",
+      });
+    }
     const found: string[] = [];
     const visit = (path: string) => {
       const entries = readdirSync(join(this.root, path), { withFileTypes: true });
@@ -144,4 +160,8 @@ export class Folder {
       throw error;
     }
   }
+}
+
+function isLink(path: string): boolean {
+  return lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() ?? false;
 }

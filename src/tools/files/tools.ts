@@ -9,7 +9,7 @@ import { forbidCommands } from "../interceptors.ts";
 import { ToolError } from "../tool-error.ts";
 import { runProgram } from "./command.ts";
 import { applyEdits, areApplied } from "./edits.ts";
-import { checksumOf, Folder, type FileNow } from "./folder.ts";
+import { checksumOf, Folder, MAX_FILES, type FileNow } from "./folder.ts";
 
 /** Less than what a result may hold before a preview takes its place. */
 const PIECE_BYTES = 12_000;
@@ -91,10 +91,12 @@ export function fileTools(options: FileToolsOptions) {
       conflicts,
       run({ text, below }, context) {
         const folder = folderOf(context);
-        const found = folder
-          .list(below === undefined ? "" : folder.plain(below))
-          .flatMap((path) => linesWith(readable(folder, path), text, path));
-        return { found: found.slice(0, SHOWN), ...leftOut(found.length) };
+        const files = folder.list(below === undefined ? "" : folder.plain(below));
+        const found = files.flatMap((path) => linesWith(readable(folder, path), text, path));
+        // There may be more, and nothing else would tell.
+        const part =
+          files.length === MAX_FILES ? { searchedOnly: MAX_FILES, note: "search in one folder, by below" } : {};
+        return { found: found.slice(0, SHOWN), ...leftOut(found.length), ...part };
       },
     }),
     readFile: defineTool({

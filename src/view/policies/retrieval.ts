@@ -46,9 +46,12 @@ function queryOf({ snapshot, observation }: Scene): string {
   return wordsIn([observation, ...known].map((value) => JSON.stringify(value)));
 }
 
+/** In quoted text a line ends with `\n`: its letter belongs to no word. */
+const ESCAPES = /\\(?:u[\da-f]{4}|.)/g;
+
 /** The words of each text, since of a long one only so many count. */
 function wordsIn(texts: readonly string[]): string {
-  return texts.flatMap(wordsOf).join(" ");
+  return texts.flatMap((text) => wordsOf(text.replaceAll(ESCAPES, " "))).join(" ");
 }
 
 /** The best ones that have so many messages together; at least one. */

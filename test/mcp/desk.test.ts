@@ -1,0 +1,96 @@
+import { Client } from "@modelcontextprotocol/sdk/client/index.js";
+import { InMemoryTransport } from "@modelcontextprotocol/sdk/inMemory.js";
+import { compile, defineWorkflow, field, propose, sqliteStore } from "statecard";
+import { scriptedModel } from "statecard/testing";
+import { expect, onTestFinished, test } from "vitest";
+import { z } from "zod";
+import { declareSecrets } from "../../src/internal/redact.ts";
+import { mcpServer } from "../../src/mcp/server.ts";
+
+const note = defineWorkflow({
+  name: "note",
+  version: 1,
+  state: { text: field(z.string()) },
+  initial: "write",
+  steps: { write: { writes: ["text"], to: ["write", "done"] }, done: { requires: ["text"], final: true } },
+});
+
+/** A client of a server in this process, whose store may do something before a look. */
+async function open(script: readonly object[] = []) {
+  const store = sqliteStore(":memory:");
+  const graph = compile(note, { model: scriptedModel([...script]), store });
+  const meanwhile: (() => Promise<void>)[] = [];
+  const watched = new Proxy(store, {
+    get(target, name) {
+      const member: unknown = Reflect.get(target, name);
+      if (typeof member !== "function") return member;
+      if (name !== "look") return member.bind(target) as unknown;
+      return async (taskId: string) => {
+        const found = await target.look(taskId);
+        await meanwhile.shift()?.();
+        return found;
+      };
+    },
+  });
+  const same = () => Promise.resolve(graph as never);
+  const server = mcpServer(
+    {
+      store: watched,
+      agent: "tester",
+      signal: new AbortController().signal,
+      graphOf: same,
+      graphNamed: same,
+      remember: () => Promise.resolve(),
+    },
+    "1.0.0",
+  );
+  const client = new Client({ name: "test", version: "1" });
+  const [here, there] = InMemoryTransport.createLinkedPair();
+  await Promise.all([server.connect(there), client.connect(here)]);
+  onTestFinished(() => client.close());
+  const call = (name: string, args: Record<string, unknown>) => client.callTool({ name, arguments: args });
+  const start = async () => {
+    const { structuredContent } = await call("start_task", { graph: "note", message: "go" });
+    return (structuredContent as { brief: { taskId: string } }).brief.taskId;
+  };
+  return { graph, call, start, meanwhile };
+}
+
+test("the revision that is shown is never newer than the brief beside it", async () => {
+  const { graph, call, start, meanwhile } = await open();
+  const task = await start();
+  const move = (revision: number) => async () =>
+    propose(graph, task, { agent: "another", revision, decision: { patch: { text: `text ${revision}` } } });
+  // It moves on between any two looks.
+  meanwhile.push(...[0, 1, 2, 3, 4].map(move));
+  const { structuredContent } = await call("read_task", { task });
+  const { brief, revision } = structuredContent as { brief: { state: { text?: string } }; revision: number };
+  const seen = brief.state.text === undefined || brief.state.text === null ? 0 : Number(brief.state.text.slice(5)) + 1;
+  expect(revision).toBeLessThanOrEqual(seen);
+  expect(await call("propose_decision", { task, revision, decision: { next: "done" } })).toMatchObject({
+    isError: true,
+    structuredContent: { error: { code: "STALE_WRITE" } },
+  });
+});
+
+test("the list says of a task whose run failed that it has failed", async () => {
+  const { graph, call } = await open();
+  // Nothing is left in the script, so the model fails before anything is committed.
+  await graph.invoke({ message: "go" }, { configurable: { thread_id: "t" } }).catch(() => null);
+  const { brief } = (await call("read_task", { task: "t" })).structuredContent as { brief: object };
+  expect(brief).toMatchObject({ status: "failed" });
+  expect((await call("list_tasks", {})).structuredContent).toMatchObject({ tasks: [{ task: "t", status: "failed" }] });
+});
+
+test("a secret that an older state holds is in neither the text nor the data", async () => {
+  const { graph, call, start } = await open();
+  const task = await start();
+  const value = "correct horse battery";
+  await propose(graph, task, { agent: "a", revision: 0, decision: { patch: { text: `it is ${value}` } } });
+  process.env.STATECARD_LATE = value;
+  onTestFinished(() => void delete process.env.STATECARD_LATE);
+  declareSecrets(["STATECARD_LATE"]);
+  const shown = JSON.stringify(await call("read_task", { task }));
+  expect(shown).toContain("it is [redacted]");
+  expect(shown).not.toContain(value);
+});

@@ -12,16 +12,29 @@ export interface OpenBatch extends BatchLines {
   readonly taskId: (workflow: string, line: BatchLine, policy?: Policy) => string;
 }
 
+const UNREADABLE: Readonly<Record<string, string>> = {
+  ENOENT: "is not there",
+  EISDIR: "is a folder, not a file",
+  EACCES: "may not be read",
+};
+
+/**
+ * The text of a file of tasks.
+ *
+ * @throws USAGE where it cannot be read.
+ */
+export function readTasks(file: string): string {
+  try {
+    return readFileSync(file, "utf8");
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    throw usage(`${printable(file)} ${UNREADABLE[code ?? ""] ?? `cannot be read: ${printable(message)}`}`);
+  }
+}
+
 /** @throws USAGE where there is no such file, or no line in it. */
 export function openBatch(file: string): OpenBatch {
-  let text: string;
-  try {
-    text = readFileSync(file, "utf8");
-  } catch (error) {
-    const said = error instanceof Error ? error.message : String(error);
-    throw usage(`the file of tasks cannot be read: ${printable(said)}`);
-  }
-  const read = readLines(text);
+  const read = readLines(readTasks(file));
   if (read.lines.length + read.broken.length === 0) {
     throw usage(
       `${printable(file)} has no tasks; write one a line: {"id": "a", "message": "…", "input": {"field": 1}}`,

@@ -1,4 +1,4 @@
-import { describeRequests, describeTask, type TaskDescription } from "../compile/describe.ts";
+import { describeRequests, describeTask, standingOf, type TaskDescription } from "../compile/describe.ts";
 import { isoTime, shownEvent, shownRequest, shownTask } from "../compile/iso-times.ts";
 import type { TaskEvent } from "../compile/store.ts";
 import { isPlainObject } from "../internal/json.ts";
@@ -125,14 +125,15 @@ export async function tasksCommand(options: CommonOptions): Promise<number> {
   const rows = await Promise.all(
     (await store.tasks()).map(async (row) => ({
       ...row,
+      status: (await standingOf(store, row.taskId, row.execution, row.waiting)).status,
       waiting: await describeRequests(store, row.taskId, row.waiting),
     })),
   );
-  const json = rows.map(({ taskId, execution, updatedAt, waiting }) => ({
+  const json = rows.map(({ taskId, execution, status, updatedAt, waiting }) => ({
     taskId,
     workflow: execution.workflow,
     version: execution.version,
-    status: waiting.length > 0 ? "waiting_user" : execution.status,
+    status,
     step: execution.step,
     updatedAt: isoTime(updatedAt),
     ...(waiting.length > 0 ? { waiting: waiting.map(shownRequest) } : {}),
@@ -148,7 +149,7 @@ export async function tasksCommand(options: CommonOptions): Promise<number> {
       const more = waiting.length > 1 ? ` (and ${waiting.length - 1} more)` : "";
       const stands = request
         ? `waiting for ${cut(terminal, whoIsAsked(request), 60)}: ${cut(terminal, printable(request.question), 60)}${more}`
-        : `${execution.status} at ${execution.step}`;
+        : `${row.status} at ${execution.step}`;
       return [
         printable(cut(terminal, row.taskId, 60)),
         `${execution.workflow} v${execution.version}`,

@@ -2,11 +2,13 @@ import { readFileSync } from "node:fs";
 import { Transform, Writable } from "node:stream";
 import { StdioServerTransport } from "@modelcontextprotocol/sdk/server/stdio.js";
 import { WorkflowError } from "../errors.ts";
+import { redact } from "../internal/redact.ts";
 import { mcpServer } from "../mcp/server.ts";
 import { openStore } from "../storage/open-store.ts";
 import { EXIT } from "./exit.ts";
 import { declaredGraphs, graphOfTask, loadGraph, rememberGraph } from "./graphs.ts";
 import type { CommonOptions } from "./options.ts";
+import { printable } from "./terminal.ts";
 
 export interface McpCommandOptions extends CommonOptions {
   readonly agent?: string;
@@ -34,6 +36,8 @@ export async function mcpCommand(options: McpCommandOptions): Promise<number> {
     },
     version,
   );
+  // Whoever writes the protocol by hand looks at standard error.
+  server.server.onerror = (error) => process.stderr.write(`INVALID_REQUEST: ${printable(redact(error.message))}\n`);
   const ended = new Promise<void>((resolve) => {
     for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, resolve);
     process.stdin.once("end", resolve).once("close", resolve).once("error", resolve);

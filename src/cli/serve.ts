@@ -31,7 +31,13 @@ export async function serveCommand(options: ServeCommandOptions): Promise<number
     ...(rate === undefined ? {} : { rate: { perSecond: rate, burst: 2 * rate } }),
     ...(options.sweep === undefined ? {} : { sweep: options.sweep }),
   });
-  await announce(server, store, options);
+  try {
+    await announce(server, store, options);
+  } catch (error) {
+    // A server that cannot reach its database would look alive to whoever watches it.
+    await server.stop(0);
+    throw error;
+  }
   await untilSignal(server);
   return EXIT.ok;
 }

@@ -1,4 +1,3 @@
-import { readFileSync } from "node:fs";
 import { basename, extname } from "node:path";
 import { batchTaskId, readLines } from "../batch/lines.ts";
 import { submitTask, type Submitted } from "../batch/queue/submit.ts";
@@ -8,6 +7,7 @@ import { isWorkflowError } from "../errors.ts";
 import { systemUser } from "../internal/system-user.ts";
 import { openStore } from "../storage/open-store.ts";
 import type { WorkflowGraph } from "../compile/workflow-graph.ts";
+import { readTasks } from "./batch-file.ts";
 import { EXIT, usage } from "./exit.ts";
 import { loadGraph, rememberGraph } from "./graphs.ts";
 import { wholeNumber, type CommonOptions } from "./options.ts";
@@ -93,21 +93,12 @@ function tasksOf(
   if (options.task !== undefined || Object.keys(input).length > 0) {
     throw usage("a file has the tasks with their messages; leave --task, --message and --set out");
   }
-  const { lines, broken } = readLines(readText(file));
+  const { lines, broken } = readLines(readTasks(file));
   const batch = basename(file, extname(file));
   return {
     tasks: lines.map((line) => ({ taskId: batchTaskId(batch, workflow, line), input: line.input, line: line.line })),
     refused: [...broken],
   };
-}
-
-/** @throws USAGE. */
-function readText(file: string): string {
-  try {
-    return readFileSync(file, "utf8");
-  } catch (error) {
-    throw usage(`${file} cannot be read: ${error instanceof Error ? error.message : String(error)}`);
-  }
 }
 
 function report(

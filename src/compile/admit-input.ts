@@ -99,13 +99,13 @@ export function taskExists(taskId: string): WorkflowError {
 export function taskFinished(taskId: string, head: TaskHead): WorkflowError {
   const { status, lastError } = head.execution;
   if (status === "cancelled") {
-    const message = `task ${taskId} was ${lastError?.message ?? "cancelled"}; it takes no more answers; start a new one`;
+    const message = `task ${taskId} was ${lastError?.message ?? "cancelled"}; it takes no more answers and no changes; start a new one`;
     return new WorkflowError("TASK_CANCELLED", message, { details: { taskId, status } });
   }
   const how =
     status === "failed"
       ? `failed (${lastError?.code ?? "unknown"}); resume it without an answer to try again`
-      : "was completed; it takes no more answers; start a new one";
+      : "was completed; it takes no more answers and no changes; start a new one";
   return new WorkflowError("TASK_FINISHED", `task ${taskId} ${how}`, { details: { taskId, status } });
 }
 

@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { AsyncLocalStorageProviderSingleton } from "@langchain/core/singletons";
 import { Runnable, type RunnableConfig } from "@langchain/core/runnables";
 import { isGraphBubbleUp, type LangGraphRunnableConfig } from "@langchain/langgraph";
@@ -22,12 +23,26 @@ export class NodeBody extends Runnable<ChannelValues, Record<string, unknown>> {
   }
 
   override invoke(values: ChannelValues, config: Partial<RunnableConfig> = {}): Promise<Record<string, unknown>> {
-    const run = () => this.body(values, config).catch(rethrow);
+    const run = async () => {
+      await giveWay();
+      return this.body(values, config).catch(rethrow);
+    };
     // What runs inside finds its config by the ambient context: interrupts, traced functions, other graphs.
     return isTraced(config)
       ? AsyncLocalStorageProviderSingleton.runWithConfig(config, run)
       : AsyncLocalStorageProviderSingleton.getInstance().run(ambient(config), run);
   }
+}
+
+/** How long steps may run one after the other before what else waits in the process has its turn. */
+const LONGEST_MS = 10;
+let lastTurn = 0;
+
+/** A task whose steps never wait for anything outside would keep signals, timers and other tasks waiting to its end. */
+async function giveWay(): Promise<void> {
+  if (performance.now() - lastTurn < LONGEST_MS) return;
+  await nextTurn();
+  lastTurn = performance.now();
 }
 
 function isTraced({ callbacks }: Partial<RunnableConfig>): boolean {

@@ -30,7 +30,7 @@ export function mcpServer(options: DeskOptions, version: string): McpServer {
     "list_tasks",
     {
       description: "The tasks there are, the latest changed first: id, workflow, step, status, and what they wait for.",
-      inputSchema: { limit: z.number().int().min(1).max(200).optional().describe("20 unless given") },
+      inputSchema: z.strictObject({ limit: z.number().int().min(1).max(200).optional().describe("20 unless given") }),
       annotations: { readOnlyHint: true },
     },
     ({ limit }) => answered(() => desk.list(limit)),
@@ -40,7 +40,7 @@ export function mcpServer(options: DeskOptions, version: string): McpServer {
     {
       description:
         "The brief of a task: goal, focus, state, work, last error, open requests and the latest observation; and, where a decision is due, its revision, legal moves, tools and JSON schema.",
-      inputSchema: { task },
+      inputSchema: z.strictObject({ task }),
       annotations: { readOnlyHint: true },
     },
     ({ task }) => answered(() => desk.read(task)),
@@ -50,11 +50,11 @@ export function mcpServer(options: DeskOptions, version: string): McpServer {
     {
       description:
         "Proposes the task's next decision. It is checked, logged, and committed or refused with the reason; its calls are run. Gives the new brief.",
-      inputSchema: {
+      inputSchema: z.strictObject({
         task,
         revision: z.number().int().min(0).describe("the revision that you have read"),
         decision,
-      },
+      }),
     },
     ({ task, revision, decision }) => answered(() => desk.propose(task, revision, decision)),
   );
@@ -62,11 +62,11 @@ export function mcpServer(options: DeskOptions, version: string): McpServer {
     "answer_request",
     {
       description: "Answers a question that a task asks. Approvals are not answered here: they are for people.",
-      inputSchema: {
+      inputSchema: z.strictObject({
         task,
         request: z.string().min(1).max(200).optional().describe("which one, where several are open"),
         answer: z.string().min(1).max(65_536),
-      },
+      }),
     },
     ({ task, request, answer }) => answered(() => desk.answer(task, request, answer)),
   );
@@ -74,7 +74,7 @@ export function mcpServer(options: DeskOptions, version: string): McpServer {
     "continue_task",
     {
       description: "Lets a task go on that was stopped in the middle of calls or code, to its next decision.",
-      inputSchema: { task },
+      inputSchema: z.strictObject({ task }),
     },
     ({ task }) => answered(() => desk.goOn(task)),
   );
@@ -82,11 +82,11 @@ export function mcpServer(options: DeskOptions, version: string): McpServer {
     "start_task",
     {
       description: "Starts a task of a workflow, and runs it to its first decision.",
-      inputSchema: {
+      inputSchema: z.strictObject({
         graph: z.string().min(1).max(100).describe("an id of langgraph.json"),
         message: z.string().max(65_536).optional().describe("what is wanted"),
         fields: z.record(z.string(), z.unknown()).optional().describe("input fields of the workflow"),
-      },
+      }),
     },
     ({ graph, message, fields }) => answered(() => desk.start(graph, message, fields)),
   );

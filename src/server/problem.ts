@@ -63,5 +63,8 @@ export function invalid(code: "INVALID_INPUT" | "INVALID_REQUEST", where: string
   const issues = error.issues.slice(0, 20).map(({ path, message }) => ({ path: path.join("."), message }));
   const [first] = issues;
   const at = first?.path ? `${where} ${first.path}` : where;
-  return new WorkflowError(code, `${at}: ${shorten(first?.message ?? "does not fit", 300)}`, { details: { issues } });
+  const others = error.issues.length > 1 ? ` (and ${error.issues.length - 1} more, in details)` : "";
+  return new WorkflowError(code, `${at}: ${shorten(first?.message ?? "does not fit", 300)}${others}`, {
+    details: { issues },
+  });
 }

@@ -137,7 +137,7 @@ describe("statecard batch", () => {
     const refused = (args: readonly string[], says: RegExp) =>
       expectRefusal(["batch", ...args], { code: "USAGE", exit: 2, says }, { folder });
     await refused(["tasks.jsonl"], /--graph/);
-    await refused(["gone.jsonl", "--graph", "work"], /cannot be read/);
+    await refused(["gone.jsonl", "--graph", "work"], /is not there/);
     await refused(["tasks.jsonl", "--graph", "work", "--workers", "0"], /--workers/);
     await refused(["tasks.jsonl", "--graph", "work", "--compare", "past"], /there is no view "past"/);
     await refused(["tasks.jsonl", "--graph", "work", "--compare", "state", "--review"], /choose one/);

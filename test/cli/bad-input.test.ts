@@ -106,6 +106,7 @@ describe("a task that takes no answer", () => {
     expect(failed.stderr + failed.stdout).toMatch(/STEP_FAILED.*the belt has slipped/);
     const tasks = rowsOf(await statecard(["tasks", "--json"], { folder }));
     expect(failed.stderr + failed.stdout).toContain(`statecard resume ${tasks[0]?.taskId}`);
+    expect(tasks[0]).toMatchObject({ status: "failed" });
   });
 
   test("an answer to a question that is not the open one is refused as stale", async () => {

@@ -298,3 +298,10 @@ test("the server ends when nobody reads its answers any more", async () => {
   const [code] = (await once(server, "exit")) as [number];
   expect([code, errors]).toEqual([0, ""]);
 });
+
+test("an argument that a tool does not have is refused by name, and nothing is started", async () => {
+  const someone = await agent("someone");
+  const refused = await someone.call("start_task", { graph: "letters", message: "to Ada", task: "mine" });
+  expect(refused).toMatchObject({ isError: true, text: expect.stringContaining("task") as string });
+  expect((await someone.call("read_task", { task: "mine" })).isError).toBe(true);
+});

@@ -191,3 +191,12 @@ test("a token's tenant is kept and listed", async () => {
   const { stdout } = await statecard(["token", "list"], { folder });
   expect(stdout).toMatch(/^ada {2}since \S+ {2}tenant acme\nbob {2}since \S+\n$/);
 });
+
+test("a database that cannot be reached ends it with the reason, instead of leaving it alive", async () => {
+  const { folder } = await project();
+  const away = startStatecard(["serve", "--port", "0", "--db", "postgres://nobody@127.0.0.1:1/none"], { folder });
+  onTestFinished(() => void away.process.kill("SIGKILL"));
+  const { code, stdout, stderr } = await away.result;
+  expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
+  expect(stderr).toContain("DATABASE_UNAVAILABLE: ");
+});

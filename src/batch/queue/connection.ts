@@ -22,6 +22,13 @@ export interface ConnectOptions {
 const SCHEMA = "bullmq";
 const CONNECT_TIMEOUT_MS = 10_000;
 
+/** What PostgreSQL says where it answers and refuses, by SQLSTATE. */
+const REFUSALS: Readonly<Record<string, string>> = {
+  "3D000": "has no such database; create it first",
+  "28000": "does not let this user in",
+  "28P01": "does not take this user's password",
+};
+
 /**
  * Connects to the database that holds the jobs, and makes BullMQ's tables there where they are missing.
  *
@@ -35,8 +42,9 @@ export async function connectQueue(location: string, options: ConnectOptions): P
     return await connectRedis(location, where);
   } catch (error) {
     // An error from below can hold the whole location, and that the password.
-    const said = error instanceof Error && "code" in error ? ` (${String(error.code)})` : "";
-    throw new WorkflowError("DATABASE_UNAVAILABLE", `the queue at ${where} does not answer${said}; is it running?`, {
+    const code = error instanceof Error && "code" in error ? String(error.code) : "";
+    const why = REFUSALS[code] ?? `does not answer${code && ` (${code})`}; is it running?`;
+    throw new WorkflowError("DATABASE_UNAVAILABLE", `the queue at ${where} ${why}`, {
       retryable: true,
       details: { queue: where },
     });

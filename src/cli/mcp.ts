@@ -37,6 +37,7 @@ export async function mcpCommand(options: McpCommandOptions): Promise<number> {
     version,
   );
   // Whoever writes the protocol by hand looks at standard error.
+  // oxlint-disable-next-line unicorn/prefer-add-event-listener -- the SDK has no other way
   server.server.onerror = (error) => process.stderr.write(`INVALID_REQUEST: ${printable(redact(error.message))}\n`);
   const ended = new Promise<void>((resolve) => {
     for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, resolve);

@@ -182,8 +182,8 @@ const DEFINITIONS: readonly Definition[] = [
     tools: "tools_airline",
     state: {
       user: field(anything),
-      reservations: field(anything).describe("by id"),
-      flights: field(anything).describe("latest searches"),
+      reservations: field(anything),
+      flights: field(anything),
       calculations: field(anything),
       said,
       proposal,
@@ -198,8 +198,8 @@ const DEFINITIONS: readonly Definition[] = [
     state: {
       userId: field(z.string()),
       user: field(anything),
-      orders: field(anything).describe("by id"),
-      products: field(anything).describe("by id"),
+      orders: field(anything),
+      products: field(anything),
       productTypes: field(anything),
       said,
       proposal,
@@ -260,6 +260,11 @@ export function contextSets(names: readonly string[] = []): readonly ContextSet[
   return DEFINITIONS.filter(({ name }) => names.length === 0 || names.includes(name)).map(contextSet);
 }
 
+/** As one would declare it: what a recorded description says further, the instructions say too, or an error does. */
+function firstSentence(text: string): string {
+  return /^.*?\.(?=\s|$)/s.exec(text)?.[0] ?? text;
+}
+
 function contextSet({ name, file, tools, instructions, state, keep, valuesOf }: Definition): ContextSet {
   const conversations = readSet(file);
   const given = tools ? readTools(tools) : toolsOf(conversations);
@@ -269,7 +274,7 @@ function contextSet({ name, file, tools, instructions, state, keep, valuesOf }: 
     given.map(({ name, description, parameters }) => [
       name.replaceAll(".", "_"),
       defineTool({
-        description,
+        description: firstSentence(description),
         effect: "write",
         parameters: z.fromJSONSchema(parameters as never),
         run: () => null,

@@ -230,6 +230,11 @@ function reportOf(runs: readonly Run[]): Report {
       { promise: "lost tasks", value: sum(({ lost }) => lost), limit: 0 },
       { promise: "doubled effects", value: sum(({ doubled }) => doubled), limit: 0 },
       { promise: "longest takeover of a dead worker's task, in stall intervals", value: longest / STALL_MS, limit: 2 },
+      ...[...new Set(runs.map(({ queue }) => queue))].map((queue) => ({
+        promise: `time of two workers over ${queue}, in that of one (1.8 times as fast)`,
+        value: Number((secondsOf(queue, 2) / secondsOf(queue, 1)).toFixed(3)),
+        limit: 0.56,
+      })),
     ],
     notShown: [
       "Several machines: all processes, PostgreSQL and Redis share this one, so with more workers than processors the speed-up says how the machine is shared, not what the queue can do.",

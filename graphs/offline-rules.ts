@@ -36,6 +36,8 @@ export interface CallOutcome {
 export class OfflineRules extends BaseChatModel {
   /** Rules read each prompt alone, so there is nothing that a cache could save. */
   readonly promptCache = "none";
+  /** Nothing that they are shown leaves this process. */
+  readonly isLocal: boolean = true;
   private readonly rules: (prompt: Prompt) => object;
 
   constructor(rules: (prompt: Prompt) => object) {
@@ -60,7 +62,9 @@ function readPrompt(messages: readonly BaseMessage[]): Prompt {
   const now = lines(section(text, "now"));
   const step = lines(section(text, "step"));
   const { kind, text: observation } = latestObservation(text);
-  const results = kind === "results" ? lines(observation).flatMap(readResult) : [];
+  const [call] = shown.findLast(({ calls = [] }) => calls.length > 0)?.calls ?? [];
+  const results =
+    kind === "results" ? lines(observation).flatMap(readResult) : kind === "result" ? readPlain(observation, call) : [];
   const answered = kind === "answer" ? /^(?:question: ([\s\S]*?)\nanswer: )?([\s\S]*)$/.exec(observation) : null;
   // Where the decision that asked stands right above, the question is not told again.
   const asked = answered?.[1] ?? (kind === "answer" ? shown.findLast(({ ask }) => ask)?.ask : undefined) ?? "";
@@ -109,9 +113,19 @@ function told({ ask, reply, next, calls = [] }: ShownDecision): string {
   return parts.filter(Boolean).join("; ");
 }
 
-function latestObservation(text: string): { readonly kind: string; readonly text: string } {
-  const found = [...text.matchAll(/<observation kind="(\w+)">\n([\s\S]*?)\n<\/observation>/g)].at(-1);
-  return { kind: found?.[1] ?? "", text: found?.[2] ?? "" };
+/** What came back last. Right behind the decision that asked for it, its kind is not told. */
+export function latestObservation(text: string): { readonly kind: string; readonly text: string } {
+  const found = [...text.matchAll(/<observation(?: kind="(\w+)")?>\n([\s\S]*?)\n<\/observation>/g)].at(-1);
+  if (!found) return { kind: "", text: "" };
+  const [, kind, shown = ""] = found;
+  const before = text.slice(0, found.index).trimEnd();
+  const decision = before.slice(before.lastIndexOf("\n") + 1);
+  return { kind: kind ?? (decision.includes('"calls":[{') ? "result" : "answer"), text: shown };
+}
+
+/** The result of a decision's only call, which came to a good end. */
+function readPlain(text: string, call: { readonly tool: string } | undefined): readonly CallOutcome[] {
+  return call ? [{ tool: call.tool, status: "ok", detail: asWritten(text) }] : [];
 }
 
 function readResult(line: string): readonly CallOutcome[] {

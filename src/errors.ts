@@ -58,6 +58,8 @@ const STATUS = {
   INVALID_TOKEN: 401,
   // a release that the task does not fit
   TASK_QUARANTINED: 409,
+  // data that nobody has allowed to leave
+  CONSENT_WITHHELD: 403,
   // an exported task that cannot be trusted or taken in
   INVALID_EXPORT: 422,
   TASK_EXISTS: 409,

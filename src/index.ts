@@ -28,6 +28,7 @@ export type {
   Tool,
   ToolContext,
   ToolDefinition,
+  Sensitive,
 } from "./workflow/tool.ts";
 export type { Artifact, ArtifactInfo, ArtifactReader } from "./workflow/artifact.ts";
 export { ToolError } from "./tools/tool-error.ts";
@@ -78,6 +79,7 @@ export type { Role } from "./workflow/role.ts";
 // Run
 export { answer, compile } from "./compile/compile.ts";
 export type { CompileOptions, Verdict } from "./compile/compile.ts";
+export type { ConsentOptions } from "./compile/consent.ts";
 export { signedIn } from "./compile/identity.ts";
 export type { Override } from "./compile/override.ts";
 export { propose } from "./compile/propose.ts";
@@ -100,7 +102,7 @@ export { openStore } from "./storage/open-store.ts";
 export { postgresStore } from "./storage/postgres/postgres.ts";
 export type { PostgresOptions } from "./storage/postgres/postgres.ts";
 export type { SqliteOptions } from "./storage/sqlite/sqlite.ts";
-export type { TaskEvent, TaskRow, TaskStore } from "./compile/store.ts";
+export type { TaskEvent, TaskOwner, TaskRow, TaskStore } from "./compile/store.ts";
 export type { PauseValue } from "./people/pause.ts";
 export type { Request } from "./people/requests.ts";
 export type { Call, CallResult, Execution, Expectation, Observation, TaskStatus, Usage } from "./state/execution.ts";

@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, 
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { describe, expect, test } from "vitest";
-import { defineWorkflow, field } from "statecard";
+import { answer, defineWorkflow, field, type WorkflowGraph } from "statecard";
 import { runWorkflow, scriptedModel } from "statecard/testing";
 import { z } from "zod";
 import { exitCodeOf } from "../src/cli/exit.ts";
@@ -78,6 +78,26 @@ describe("README", () => {
       ["MODEL_FAILED", 1],
     ];
     for (const [code, exit] of codes) expect(exitCodeOf(new WorkflowError(code, "x")), code).toBe(exit);
+  });
+
+  test("the chain of docs/chains.md runs, and comes to what the page shows", async () => {
+    const page = readFileSync("docs/chains.md", "utf8");
+    const folder = mkdtempSync(join(tmpdir(), "statecard-chain-"));
+    try {
+      const [, code = ""] = /```ts\n([\s\S]*?)```/.exec(page) ?? [];
+      const file = join(folder, "letter.ts");
+      writeFileSync(file, code.replace("openStore()", 'openStore(":memory:")'));
+      const { graph } = (await import(file)) as { graph: WorkflowGraph };
+      const config = { configurable: { thread_id: "letter-1" } };
+      const brief = { customer: "Ada", matter: "the late parcel" };
+      const paused = await graph.invoke({ brief } as never, config);
+      expect(paused).toMatchObject({ points: [expect.anything(), expect.anything()], execution: { step: "drafting" } });
+      const done = await graph.invoke(answer(paused, "Bob"), config);
+      for (const shown of [JSON.stringify(brief), JSON.stringify(done.points), String(done.text)])
+        expect(page).toContain(shown);
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
   });
 
   test("the ticket example's picture is its table", () => {

@@ -32,7 +32,7 @@ function identify(prompt: Prompt): object {
 
 function gather(prompt: Prompt): object {
   const { state, said, question: asked } = prompt;
-  const result = latestResult(prompt);
+  const [result] = prompt.results;
   if (typeof state.objection === "string") return end(`I cannot do that: ${state.objection}.`);
   if (result && result.tool !== "get_user_details" && result.tool !== "get_reservation_details") {
     return end(toldOf(result));
@@ -66,16 +66,10 @@ function propose(prompt: Prompt): object {
     const proposal = { tool: "cancel_reservation", args: { reservation_id } };
     return { because: "the user wants to cancel", patch: { proposal }, next: "review" };
   }
-  const flights = flightsIn(latestResult(prompt)?.detail ?? "");
+  const flights = flightsIn(prompt.results[0]?.detail ?? "");
   const payment_id = paymentsIn(String(state.notes)).find((id) => !id.startsWith("certificate")) ?? "none";
   const proposal = { tool: "update_reservation_flights", args: { reservation_id, cabin, flights, payment_id } };
   return { because: "the user wants another cabin", patch: { proposal }, next: "review" };
-}
-
-/** What came back from the latest call. A result of several lines is no line of `results`, so it stands in `said`. */
-function latestResult({ results, said }: Prompt): CallOutcome | undefined {
-  const [, tool, status, detail] = /^\d+\.\d+ (\w+) (\w+):\n([\s\S]+)$/.exec(said) ?? [];
-  return tool && status && detail ? { tool, status, detail } : results[0];
 }
 
 /** What a write came to, for the user. */

@@ -20,5 +20,5 @@ function directoryOf({ clients, state }: Pick<ToolContext, "clients" | "state">)
 }
 
 // Only what reads: a review changes nothing.
-const { listFiles, readFile } = fileTools({ root: directoryOf });
+const { listFiles, readFile } = fileTools({ root: directoryOf, sensitive: "code" });
 export const tools = { listFiles, readFile };

@@ -1,6 +1,25 @@
 import { existsSync, statSync } from "node:fs";
-import { resolve } from "node:path";
-import { allowPaths } from "statecard";
+import { delimiter, posix, resolve } from "node:path";
+import { allowPaths, WorkflowError } from "statecard";
+
+/**
+ * The folders that an environment variable lists, as PATH does; undefined where it is not set.
+ *
+ * @throws INVALID_OPTIONS where one is empty, which would be the folder that the program runs in.
+ */
+export function foldersFrom(variable: string): readonly string[] | undefined {
+  const folders = process.env[variable]?.split(delimiter);
+  if (!folders?.includes("")) return folders;
+  const message = `${variable} names an empty folder; list folders, separated by "${delimiter}", or unset it to allow the present one`;
+  throw new WorkflowError("INVALID_OPTIONS", message);
+}
+
+const HIDDEN = /(?:^|\/)(?:\.|(?:node_modules|dist|coverage)(?:\/|$))/;
+
+/** Whether the tools for files can work at a path: inside the project, and neither hidden, installed nor built. Pure. */
+export function isWorkable(path: string): boolean {
+  return posix.normalize(path) === path && !/^[/~]|^[a-z]:|\/$|\\/i.test(path) && !HIDDEN.test(path);
+}
 
 /** The folders that projects may lie in: among the clients as `folders`, else the one that the program runs in. */
 function allowedFolders({ folders }: Readonly<Record<string, unknown>>): readonly string[] {

@@ -1,4 +1,5 @@
-import { asWritten, type Prompt } from "../offline-rules.ts";
+import { posix } from "node:path";
+import { asWritten, latestObservation, type Prompt } from "../offline-rules.ts";
 
 // What a prompt of this example says, beyond what all prompts have. Rules, not intelligence.
 
@@ -11,7 +12,7 @@ export function wishIn(text: string): Readonly<Record<"functionName" | "source" 
 }
 
 function plain(path: string | undefined): string | undefined {
-  return path?.replace(/^\.\//, "");
+  return path && posix.normalize(path);
 }
 
 /** A call's value as the latest observation shows it. */
@@ -22,14 +23,16 @@ interface Shown {
 }
 
 /** What the latest calls came to, with values of several lines. */
-export function shownIn({ text }: Prompt): readonly Shown[] {
-  const latest = [...text.matchAll(/<observation kind="(\w+)">\n([\s\S]*?)\n<\/observation>/g)].at(-1);
-  if (latest?.[1] !== "results") return [];
-  const heads = [...(latest[2] ?? "").matchAll(/^\d+\.\d+ (\w+) (\w+)\b(?::\s)?/gm)];
+export function shownIn({ text, results }: Prompt): readonly Shown[] {
+  const latest = latestObservation(text);
+  const [only] = results;
+  if (latest.kind === "result" && only) return [{ tool: only.tool, status: "ok", text: latest.text.trimEnd() }];
+  if (latest.kind !== "results") return [];
+  const heads = [...latest.text.matchAll(/^\d+\.\d+ (\w+) (\w+)\b(?::\s)?/gm)];
   return heads.map((head, index) => ({
     tool: head[1] ?? "",
     status: head[2] ?? "",
-    text: (latest[2] ?? "").slice(head.index + head[0].length, heads[index + 1]?.index).trimEnd(),
+    text: latest.text.slice(head.index + head[0].length, heads[index + 1]?.index).trimEnd(),
   }));
 }
 
@@ -38,6 +41,15 @@ export function errorIn({ text }: Prompt): string {
   const shown = [...text.matchAll(/lastError: \{message: ("(?:[^"\\]|\\.)*"|[^,]*), action:/g)].at(-1)?.[1];
   if (shown === undefined) return "something is not as it should be";
   return asWritten(shown.startsWith('"') ? (JSON.parse(shown) as string) : shown);
+}
+
+/** The paths of the plan's steps that were given up. */
+export function failedIn({ text }: Prompt): readonly string[] {
+  const plan = text.slice(text.lastIndexOf("\nplan:"));
+  const rows = plan.matchAll(
+    /^\s*(\S+) \| (?:create|change) \| failed \||\{path: (\S+), action: \w+, status: failed,/gm,
+  );
+  return [...new Set([...rows].map(([, row, alone]) => row ?? alone ?? ""))];
 }
 
 /** A whole file of the project. */

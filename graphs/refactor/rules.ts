@@ -1,6 +1,19 @@
+import { posix } from "node:path";
 import { OfflineRules, type Prompt } from "../offline-rules.ts";
-import { editBetween, movable, newModule, oldModule, otherModule, type Move } from "./move.ts";
-import { errorIn, fileIn, foundIn, isCut, pathsIn, shownIn, wishIn, type File, type Found } from "./reading.ts";
+import { isWorkable } from "./folders.ts";
+import { editBetween, movable, newModule, oldModule, otherModule, whyNot, type Move } from "./move.ts";
+import {
+  errorIn,
+  failedIn,
+  fileIn,
+  foundIn,
+  isCut,
+  pathsIn,
+  shownIn,
+  wishIn,
+  type File,
+  type Found,
+} from "./reading.ts";
 
 const WHAT = "Which function shall I move? Say it like: move formatPrice from src/cart.js to src/money.js";
 const MAX_ASKED = 3;
@@ -30,9 +43,12 @@ function scope(prompt: Prompt): object {
   const [file] = readIn(prompt);
   if (file?.path === source) return sign(prompt, file.content);
   if (results.length > 0) return plan(prompt, results);
-  const wish = wishIn(said);
+  const isWished = state.functionName !== undefined || /\bmove\b/i.test(said);
+  const wish = wishIn(isWished ? said : String(state.goal));
   if (!wish.functionName || !wish.source || !wish.target) return again(prompt, "");
   const { functionName, target } = wish;
+  const bad = [wish.source, target].find((path) => !isWorkable(path));
+  if (bad) return again(prompt, `${bad} is outside of the project, hidden, installed or built, and not for me.`);
   return {
     because: "who uses the function has to be found out",
     patch: {
@@ -72,7 +88,9 @@ function plan(prompt: Prompt, results: ReturnType<typeof shownIn>): object {
   const importers = [...new Set(linked.map(({ path }) => path))].filter(
     (path) => named.has(path) && path !== source && isCode(path),
   );
-  const reexport = linked.some((line) => line.path !== source && takesEverything(line));
+  const reexport = linked.some(
+    (line) => line.path !== source && isCode(line.path) && takesEverything(line, source, paths),
+  );
   const change = importers.map((path) => ({
     path,
     action: "change",
@@ -106,14 +124,24 @@ function plan(prompt: Prompt, results: ReturnType<typeof shownIn>): object {
   };
 }
 
-function takesEverything({ text }: Found): boolean {
-  return /\*\s*(?:as\s+\w+\s*)?from\b|\bimport\(|\brequire\(/.test(text);
+/** Whether a line may take the function from its old module in a way that its name does not tell. */
+function takesEverything({ path, text }: Found, source: string, paths: readonly string[]): boolean {
+  if (/\*\s*(?:as\s+[\w$]+\s*)?(?:from\b|$)|\bimport\s*\(|\brequire\b/.test(text)) return true;
+  const named = [...text.matchAll(/(["'`])([^"'`\s]*)\1/g)].map(([, , name = ""]) => name);
+  return named.some((name) => {
+    const isPath = /^[.#@\w][^:]*\//.test(name) && stem(name) === stem(source);
+    if (!isPath) return false;
+    const meant = name.startsWith(".") ? posix.join(posix.dirname(path), name) : name;
+    // Without a plain `from`, or by a name that only a bundler or a package's table understands.
+    return meant === source ? !/[}\w$]\s*\bfrom\s*["'`]/.test(text) : !paths.includes(meant);
+  });
 }
 
 function sign(prompt: Prompt, content: string): object {
   const { functionName, source } = moveIn(prompt);
   const found = movable(content, functionName);
-  if (!found) return again(prompt, `${functionName} is no function in ${source} that can be moved as it is.`);
+  const why = whyNot(content, functionName);
+  if (!found) return again(prompt, `I cannot move ${functionName} out of ${source}: ${why}.`);
   return { because: "the function was found", patch: { signature: found.signature }, next: "confirming" };
 }
 
@@ -143,10 +171,14 @@ function work(prompt: Prompt): object {
   const read = focus === move.target ? move.source : focus;
   const [file] = readIn(prompt);
   const [shown] = shownIn(prompt);
-  if (shown?.tool === "readFile" && shown.status === "ok" && !file) {
-    const decision = `${read} is longer than these rules can read`;
-    return { because: decision, calls: [{ tool: "noteStep", args: { path: focus, status: "failed", decision } }] };
-  }
+  const giveUp = (decision: string) => ({
+    because: decision,
+    calls: [{ tool: "noteStep", args: { path: focus, status: "failed", decision } }],
+  });
+  // What somebody else has changed is read again; anything else would fail again.
+  if (shown && shown.status !== "ok" && !shown.text.startsWith("files changed outside"))
+    return giveUp(`${shown.tool}: ${shown.text.split("\n")[0]}`.slice(0, 300));
+  if (shown?.tool === "readFile" && !file) return giveUp(`${read} is longer than these rules can read`);
   if (file?.path !== read) return { because: `${focus} is next`, calls: [{ tool: "readFile", args: { path: read } }] };
   const { content } = file;
   const after =
@@ -167,43 +199,44 @@ function work(prompt: Prompt): object {
       calls: [{ tool: "editFile", args: { path: focus, edits: [editBetween(content, after)] } }],
     };
   }
-  const [status, decision] =
-    focus === move.target || focus === move.source
-      ? ["failed", `${move.functionName} is not in ${move.source} any more, or cannot be moved`]
-      : ["done", `it does not import the function from ${move.source}; left as it is`];
-  return { because: decision, calls: [{ tool: "noteStep", args: { path: focus, status, decision } }] };
+  if (focus === move.target || focus === move.source)
+    return giveUp(`${move.functionName} is not in ${move.source} any more, or cannot be moved`);
+  const decision = `it does not import the function from ${move.source}; left as it is`;
+  return { because: decision, calls: [{ tool: "noteStep", args: { path: focus, status: "done", decision } }] };
 }
 
 function mend(prompt: Prompt): object {
-  const { said, question, text } = prompt;
-  const read = readIn(prompt);
-  if (read.length > 0) return afterDrift(prompt, read);
+  const { said, question } = prompt;
+  if (shownIn(prompt).some(({ tool }) => tool === "readFile")) return afterDrift(prompt);
   const message = errorIn(prompt);
-  const drifted = /^files changed outside: (.*)$/.exec(message)?.[1]?.split(", ") ?? [];
-  const isNew = question === "" && !text.includes("readFile error");
-  if (isNew && drifted.length > 0) {
-    return {
-      because: "somebody else has changed files; what they say now counts",
-      calls: drifted.map((path) => ({ tool: "readFile", args: { path } })),
-    };
-  }
+  const [, repeated, list] = /^files changed outside( again)?: (.*)$/.exec(message) ?? [];
+  const drifted = (list ?? "").split(", ").filter((path) => isWorkable(path) && !path.startsWith("and "));
+  const readAgain = {
+    because: "somebody else has changed files; what they say now counts",
+    calls: drifted.map((path) => ({ tool: "readFile", args: { path } })),
+  };
   if (question === "") {
+    // Files that change each time the tests run would never come to an end.
+    if (drifted.length > 0 && !repeated) return readAgain;
     return {
-      because: "rules cannot mend a failing test",
-      ask: `${message.slice(0, 600)} Mend it and say "again", or say "stop".`,
+      because: "rules cannot mend this",
+      ask: `${message}\nMend it and say "again", or say "stop".`,
     };
   }
   if (/^\W*(?:again|retry|yes|ok|done)\b/i.test(said)) {
-    return { because: "a person has looked at it", next: "testing" };
+    if (drifted.length > 0) return readAgain;
+    const decision = "a person has seen to it";
+    const calls = failedIn(prompt).map((path) => ({ tool: "noteStep", args: { path, status: "done", decision } }));
+    return { because: "a person has looked at it", ...(calls.length > 0 ? { calls } : {}), next: "testing" };
   }
-  const report = `Stopped with the changes made and something open: ${message.slice(0, 600)}`;
+  const report = `Stopped with the changes made and something open: ${message}`;
   return { because: "a person wants to stop", patch: { report }, next: "stopped" };
 }
 
 /** What somebody else has written stays; where it takes the function from its old module, that is mended. */
-function afterDrift(prompt: Prompt, read: readonly File[]): object {
+function afterDrift(prompt: Prompt): object {
   const move = moveIn(prompt);
-  const calls = read.flatMap(({ path, content }) => {
+  const calls = readIn(prompt).flatMap(({ path, content }) => {
     const after = path === move.source || path === move.target ? null : otherModule(content, path, move);
     return after === null ? [] : [{ tool: "editFile", args: { path, edits: [editBetween(content, after)] } }];
   });

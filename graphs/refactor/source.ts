@@ -1,5 +1,19 @@
-// Just enough of JavaScript to move a function: what is code and what is text, which names are declared at the top,
-// and what is imported. No more than a small reader of ES modules: it leaves alone what it is not sure of.
+import {
+  closing,
+  firstLine,
+  isClosing,
+  isOpening,
+  mask,
+  NAME,
+  namesIn,
+  NO_MEMBER,
+  outermost,
+  statementStarts,
+  withoutComments,
+} from "./mask.ts";
+
+// Just enough of JavaScript to move a function: which names are declared at the top of a module, and where each
+// declaration ends. No more than a small reader of ES modules: it says where it is not sure.
 
 /** A top-level declaration, with the comment that stands right above it. */
 export interface Declaration {
@@ -9,239 +23,151 @@ export interface Declaration {
   readonly start: number;
   readonly code: number;
   readonly end: number;
-  /** For a function, from `function` or `const` to the beginning of its body. */
+  /** For a function, from `function` or `const` to the beginning of its body; empty for anything else. */
   readonly signature: string;
+  readonly isArrow: boolean;
 }
 
-/** One name of an import or re-export. */
-interface Specifier {
-  readonly imported: string;
-  readonly local: string;
-}
+const DECLARATION = new RegExp(
+  String.raw`^(export\s+)?(?:(?:async\s+)?(function)(?:\s*\*\s*|\s+)|(?:const|let|var|class)\s+)(${NAME})`,
+  "u",
+);
 
-/** An `import { … } from` or an `export { … } from`. */
-export interface Import {
-  readonly kind: "import" | "export";
-  readonly start: number;
-  readonly end: number;
-  readonly from: string;
-  readonly quote: string;
-  /** `import name from`. */
-  readonly fallback: string | null;
-  /** `* as name`. */
-  readonly everything: string | null;
-  readonly names: readonly Specifier[];
-}
-
-const OPEN = "([{";
-const CLOSE = ")]}";
-const REGEX_AFTER = /(?:^|[(,=:[!&|?{};+\-*%~^<>]|\b(?:return|typeof|case|in|of|delete|void|do|else|await|yield))$/;
-
-/** The text with comments, strings and regular expressions blanked out, place by place. Code in `${}` stays. Pure. */
-export function mask(text: string): string {
-  const out = text.split("");
-  const blank = (from: number, to: number) => {
-    for (let at = from; at < to; at++) if (out[at] !== "\n") out[at] = " ";
-  };
-  // How deep in braces each `${` that is open was met.
-  const templates: number[] = [];
-  let depth = 0;
-  let code = "";
-  let at = 0;
-  const template = (from: number) => {
-    let end = from;
-    while (end < text.length && text[end] !== "`" && !(text[end] === "$" && text[end + 1] === "{"))
-      end += text[end] === "\\" ? 2 : 1;
-    blank(from, Math.min(end, text.length));
-    if (text[end] === "$") {
-      templates.push(depth++);
-      blank(end, end + 2);
-      return end + 2;
-    }
-    blank(end, end + 1);
-    return end + 1;
-  };
-  while (at < text.length) {
-    const char = text[at] ?? "";
-    const two = text.slice(at, at + 2);
-    if (two === "//" || two === "/*") {
-      const close = two === "//" ? text.indexOf("\n", at) : text.indexOf("*/", at + 2) + 2;
-      const end = close < at + 2 ? text.length : close;
-      blank(at, end);
-      at = end;
-    } else if (char === '"' || char === "'") {
-      let end = at + 1;
-      while (end < text.length && text[end] !== char && text[end] !== "\n") end += text[end] === "\\" ? 2 : 1;
-      blank(at, end + 1);
-      code += "x";
-      at = end + 1;
-    } else if (char === "`") {
-      blank(at, at + 1);
-      code += "x";
-      at = template(at + 1);
-    } else if (char === "/" && REGEX_AFTER.test(code.trimEnd())) {
-      const end = regexEnd(text, at);
-      blank(at, end);
-      code += "x";
-      at = end;
-    } else {
-      if (char === "{") depth++;
-      if (char === "}" && --depth === templates.at(-1)) {
-        templates.pop();
-        blank(at, at + 1);
-        at = template(at + 1);
-        continue;
-      }
-      code = (code + char).slice(-20);
-      at++;
-    }
-  }
-  return out.join("");
-}
-
-function regexEnd(text: string, start: number): number {
-  let isClass = false;
-  for (let at = start + 1; at < text.length && text[at] !== "\n"; at++) {
-    if (text[at] === "\\") at++;
-    else if (text[at] === "[") isClass = true;
-    else if (text[at] === "]") isClass = false;
-    else if (text[at] === "/" && !isClass) return at + 1 + (/^[a-z]*/.exec(text.slice(at + 1))?.[0].length ?? 0);
-  }
-  return start + 1;
-}
-
-/** Where the bracket that opens at a place is closed. */
-function closing(masked: string, open: number): number {
-  let depth = 0;
-  for (let at = open; at < masked.length; at++) {
-    if (OPEN.includes(masked[at] ?? "\n")) depth++;
-    else if (CLOSE.includes(masked[at] ?? "\n") && --depth === 0) return at;
-  }
-  return masked.length;
-}
-
-const DECLARATION = /^(export\s+)?(?:(async\s+)?function\s*\*?|const|let|var|class)\s+([A-Za-z_$][\w$]*)/;
-
-/** The declarations at the top of a module: those that begin a line outside of all brackets. Pure. */
+/** The declarations at the top of a module. Pure. */
 export function declarationsIn(text: string): readonly Declaration[] {
   const masked = mask(text);
-  const found: Declaration[] = [];
-  for (const at of topLines(masked)) {
-    const match = DECLARATION.exec(masked.slice(at));
-    if (!match) continue;
-    const isFunction = /\bfunction\b/.test(match[0]);
-    const name = match[3] ?? "";
-    const params = isFunction ? masked.indexOf("(", at + match[0].length - 1) : -1;
+  return statementStarts(masked).flatMap((at): Declaration[] => {
+    const [head, exported = "", isFunction, name = ""] = DECLARATION.exec(masked.slice(at)) ?? [];
+    if (head === undefined) return [];
+    const from = at + exported.length;
+    const params = isFunction ? masked.indexOf("(", at + head.length) : -1;
     const body = isFunction
       ? masked.indexOf("{", closing(masked, params))
-      : /\bclass\b/.test(match[0])
-        ? masked.indexOf("{", at)
+      : masked.startsWith("class", from)
+        ? masked.indexOf("{", from)
         : -1;
-    const end = body !== -1 ? closing(masked, body) + 1 : statementEnd(masked, at);
-    const from = at + (match[1]?.length ?? 0);
-    const to = isFunction ? body : headEnd(masked, from, end);
-    const signature = text.slice(from, to).trim();
-    found.push({
-      name,
-      isExported: match[1] !== undefined,
-      start: commentStart(text, masked, at),
-      code: at,
-      end,
-      signature,
-    });
-  }
-  return found;
-}
-
-/** The beginnings of lines that are outside of all brackets. */
-function topLines(masked: string): readonly number[] {
-  const found: number[] = [];
-  let depth = 0;
-  for (let at = 0; at < masked.length; at++) {
-    if (depth === 0 && (at === 0 || masked[at - 1] === "\n") && /\S/.test(masked[at] ?? "")) found.push(at);
-    if (OPEN.includes(masked[at] ?? "\n")) depth++;
-    else if (CLOSE.includes(masked[at] ?? "\n")) depth--;
-  }
-  return found;
-}
-
-function statementEnd(masked: string, from: number): number {
-  for (let at = from; at < masked.length; at++) {
-    if (OPEN.includes(masked[at] ?? "\n")) at = closing(masked, at);
-    else if (masked[at] === ";") return at + 1;
-  }
-  return masked.length;
-}
-
-/** An arrow function's head ends with its arrow; of anything else there is none. */
-function headEnd(masked: string, from: number, end: number): number {
-  const arrow = masked.indexOf("=>", from);
-  return arrow === -1 || arrow > end ? from : arrow + 2;
-}
-
-/** The beginning of the comment right above a line; the line itself where there is none. */
-function commentStart(text: string, masked: string, line: number): number {
-  let start = line;
-  while (start > 0) {
-    const above = text.lastIndexOf("\n", start - 2) + 1;
-    const isComment = text.slice(above, start).trim() !== "" && masked.slice(above, start).trim() === "";
-    if (!isComment) break;
-    start = above;
-  }
-  return start;
-}
-
-const IMPORT =
-  /^(import|export)\s+(?!type\b)(?:([A-Za-z_$][\w$]*)\s*,?\s*)?(?:\{([^}]*)\}\s*|\*(?:\s*as\s+([A-Za-z_$][\w$]*))?\s*)?from\s*(["'])([^"'\n]+)\5\s*;?/;
-
-/** The imports and re-exports of a module. Pure. */
-export function importsIn(text: string): readonly Import[] {
-  const masked = mask(text);
-  return topLines(masked).flatMap((start): Import[] => {
-    const match = IMPORT.exec(text.slice(start));
-    if (!match) return [];
-    const [whole, kind, fallback, names, everything, quote = '"', from = ""] = match;
+    const end = body === -1 ? statementEnd(text, masked, at) : closing(masked, body) + 1;
+    const to = isFunction ? body : arrowEnd(masked, at + head.length);
     return [
       {
-        kind: kind === "import" ? "import" : "export",
-        start,
-        end: start + whole.length,
-        from,
-        quote,
-        fallback: fallback ?? null,
-        everything: everything ?? (names === undefined && fallback === undefined ? "*" : null),
-        names: (names ?? "").split(",").flatMap(specifierIn),
+        name,
+        isExported: exported !== "",
+        start: commentStart(text, masked, at),
+        code: at,
+        end,
+        signature: text.slice(from, Math.max(from, to)).trim(),
+        isArrow: isFunction === undefined,
       },
     ];
   });
 }
 
-function specifierIn(part: string): Specifier[] {
-  const [, imported, local] = /^\s*([\w$]+)(?:\s+as\s+([\w$]+))?\s*$/.exec(part) ?? [];
-  return imported === undefined ? [] : [{ imported, local: local ?? imported }];
+const BEFORE_ARROW = new RegExp(String.raw`^\s*=\s*(?:async\b\s*)?(?:(${NAME}\s*)|\()`, "u");
+
+/** Where the head of an arrow function ends whose name ends at a place; -1 where there is none. */
+function arrowEnd(masked: string, from: number): number {
+  const [head, name] = BEFORE_ARROW.exec(masked.slice(from)) ?? [];
+  if (head === undefined) return -1;
+  const params = from + head.length;
+  const behind = name === undefined ? closing(masked, params - 1) + 1 : params;
+  const arrow = /^\s*=>/.exec(masked.slice(behind))?.[0];
+  return arrow === undefined ? -1 : behind + arrow.length;
 }
 
-/** Writes an import or re-export; nothing where no name is left. Pure. */
-export function writeImport(
-  one: Pick<Import, "kind" | "from" | "quote" | "fallback" | "everything" | "names">,
-): string {
-  const { kind, from, quote, fallback, everything, names } = one;
-  const listed = names.map(({ imported, local }) => (imported === local ? imported : `${imported} as ${local}`));
-  const parts = [
-    fallback,
-    everything === null ? null : everything === "*" ? "*" : `* as ${everything}`,
-    listed.length > 0 ? `{ ${listed.join(", ")} }` : null,
-  ].filter((part) => part !== null);
-  return parts.length === 0 ? "" : `${kind} ${parts.join(", ")} from ${quote}${from}${quote};`;
+const GOES_ON_AFTER = /(?:[=+\-*/%&|^~!?:,<>.]|\b(?:in|of|instanceof|typeof|void|await|new|delete|extends))$/;
+const GOES_ON_WITH = /^(?:[=+\-*/%&|^?:,<>.([`]|(?:in|instanceof)\b)/;
+const STATEMENT = /^(?:export|import|const|let|var|if|for|while|do|switch|try|throw|return)\b/;
+
+/** The end of a statement, with its semicolon or without one. */
+function statementEnd(text: string, masked: string, from: number): number {
+  const bare = withoutComments(text);
+  for (let at = from; at < masked.length; at++) {
+    if (isOpening(masked[at])) at = closing(masked, at);
+    else if (masked[at] === ";") return at + 1;
+    else if (masked[at] === "\n" && isEnd(bare, masked, at)) return bare.slice(0, at).trimEnd().length;
+  }
+  return bare.trimEnd().length;
 }
 
-/**
- * The names that a piece of code uses, those that it declares itself included: one import too many does no harm,
- * one too few does. Pure.
- */
-export function namesUsed(text: string): ReadonlySet<string> {
+/** Whether a line's end is a statement's, where no semicolon says so. */
+function isEnd(bare: string, masked: string, at: number): boolean {
+  const next = bare.slice(at).trimStart();
+  if (STATEMENT.test(next)) return true;
+  const before = bare.slice(0, at).trimEnd();
+  // What is masked there is the end of a string or of a regular expression, and no operator.
+  const goesOn = masked[before.length - 1] !== " " && GOES_ON_AFTER.test(before);
+  return !goesOn && !GOES_ON_WITH.test(next);
+}
+
+/** The beginning of the comment right above a place; the place itself where there is none. */
+function commentStart(text: string, masked: string, place: number): number {
+  let start = place;
+  while (start > firstLine(text)) {
+    const above = text.lastIndexOf("\n", start - 2) + 1;
+    const isComment = text.slice(above, start).trim() !== "" && masked.slice(above, start).trim() === "";
+    if (!isComment || above < firstLine(text)) break;
+    start = above;
+  }
+  return start;
+}
+
+/** Names that statements at the top bind and that are no declaration of one name each. Pure. */
+export function unclearNames(text: string): ReadonlySet<string> {
   const masked = mask(text);
-  const isMember = (at: number) => masked[at - 1] === "." && masked[at - 2] !== ".";
-  const found = [...masked.matchAll(/[A-Za-z_$][\w$]*/g)].filter(({ index }) => !isMember(index));
-  return new Set(found.map(([name]) => name));
+  const flat = outermost(masked);
+  const clear = new Set(declarationsIn(text).map(({ name }) => name));
+  const keywords = new RegExp(
+    String.raw`${NO_MEMBER}(?:(const|let|var)|function(?:\s*\*)?|class)(?![\p{ID_Continue}$])\s*`,
+    "gu",
+  );
+  const bound = [...flat.matchAll(keywords)].flatMap(({ 0: keyword, 1: isList, index }) => {
+    const from = index + keyword.length;
+    return isList ? declarators(masked, from, statementEnd(text, masked, from)) : nameAt(masked, from);
+  });
+  return new Set(bound.filter((name) => !clear.has(name)));
+}
+
+/** The names that `const`, `let` or `var` bind: those of each pattern, whatever is a default in it included. */
+function declarators(masked: string, from: number, end: number): readonly string[] {
+  const commas = [...outermost(masked.slice(from, end)).matchAll(/,\s*/g)];
+  return [from, ...commas.map(({ 0: comma, index }) => from + index + comma.length)].flatMap((at) =>
+    isOpening(masked[at]) ? [...namesIn(masked.slice(at, closing(masked, at)))] : nameAt(masked, at),
+  );
+}
+
+function nameAt(masked: string, at: number): readonly string[] {
+  return new RegExp(`^${NAME}`, "u").exec(masked.slice(at)) ?? [];
+}
+
+/** Whether a piece of masked code sets a variable. Pure. */
+export function sets(masked: string, name: string): boolean {
+  const one = `${name.replaceAll("$", String.raw`\$`)}(?![\\p{ID_Continue}$])`;
+  const ways = [
+    String.raw`(?<!\b(?:const|let|var)\s+)${NO_MEMBER}${one}\s*(?:(?:\*\*|<<|>>>?|&&|\|\||\?\?|[-+*/%&|^])?=(?![=>])|\+\+|--)`,
+    String.raw`(?:\+\+|--)\s*${one}(?!\s*(?:\?\.|[.[]))`,
+    String.raw`\bfor\s*(?:await\s*)?\(\s*${one}\s+(?:of|in)\b`,
+  ];
+  return ways.some((way) => new RegExp(way, "u").test(masked)) || assignedPatterns(masked).has(name);
+}
+
+/** The names in `[a, b] = …`, `({ a } = …)` and `for ([a] of …)`. */
+function assignedPatterns(masked: string): ReadonlySet<string> {
+  const patterns = [...masked.matchAll(/[[{]/g)].flatMap(({ 0: bracket, index: open }) => {
+    const before = masked.slice(0, open).trimEnd();
+    // An index of something, or a declaration.
+    if ((bracket === "[" && /[\p{ID_Continue}$)\].]$/u.test(before)) || /\b(?:const|let|var)$/.test(before)) return [];
+    const close = closing(masked, open);
+    return /^\s*(?:=(?![=>])|(?:of|in)\b)/.test(masked.slice(close + 1)) ? [masked.slice(open, close)] : [];
+  });
+  return namesIn(patterns.join("\n"));
+}
+
+/** Whether every bracket has its partner; where not, this reader has not understood the text. Pure. */
+export function isBalanced(masked: string): boolean {
+  let depth = 0;
+  for (const char of masked) {
+    if (isOpening(char)) depth++;
+    else if (isClosing(char) && --depth < 0) return false;
+  }
+  return depth === 0;
 }

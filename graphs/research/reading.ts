@@ -1,4 +1,4 @@
-import type { Prompt } from "../offline-rules.ts";
+import { latestObservation, type Prompt } from "../offline-rules.ts";
 import type { Subtask } from "./subtasks.ts";
 
 // What a prompt of this example says, beyond what all prompts have. Rules, not intelligence.
@@ -57,12 +57,12 @@ function fieldIn(text: string, name: string): string {
 
 /** Whether results of calls are what came back last. */
 export function isAfterCalls({ text }: Prompt): boolean {
-  return /.*<observation kind="(\w+)">/s.exec(text)?.[1] === "results";
+  return latestObservation(text).kind.startsWith("result");
 }
 
 /** The companies of a sector, as a result of `list_sector` names them. */
 export function sectorCompaniesIn({ text }: Prompt): readonly string[] {
-  const list = /<observation kind="results">[\s\S]*?^companies: \[([\w, -]+)\]$/m.exec(text)?.[1];
+  const list = /<observation(?: kind="results")?>[\s\S]*?^companies: \[([\w, -]+)\]$/m.exec(text)?.[1];
   return list?.split(", ") ?? [];
 }
 

@@ -6,6 +6,8 @@ import { financialsSchema, foundSchema, listingSchema, newsSchema, tools } from 
 /** Plans after the first; then follows a free loop of so many rounds; then it has to end with what it has. */
 const MAX_REPLANS = 1;
 const MAX_ROUNDS = 8;
+/** Figures and news age: so long after anything has last happened to a task, it is removed. */
+const HOUR_MS = 3_600_000;
 
 /** A result of a tool as its schema says; null where the call did not go well. */
 function valueOf<T>(schema: z.ZodType<T>, { status, value }: CallResult): T | null {
@@ -53,6 +55,7 @@ export const research = defineWorkflow({
       return note ? { news: { [note.company]: note.text } } : {};
     },
   },
+  timeToLiveMs: HOUR_MS,
   initial: "scoping",
   steps: {
     scoping: {

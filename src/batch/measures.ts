@@ -14,7 +14,7 @@ interface DecisionMeasures extends Usage {
 /** What a task's log tells about its runs. */
 export interface TaskMeasures {
   readonly decisions: readonly DecisionMeasures[];
-  /** How often it was begun or taken up by a batch or a worker. */
+  /** How often it was begun or taken up by a batch or a worker, over all commands so far. */
   readonly attempts: number;
   /** True where it went on after a failure, a stop or a pause. */
   readonly resumed: boolean;

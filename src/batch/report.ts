@@ -10,6 +10,7 @@ export interface Summary {
   readonly statuses: Readonly<Partial<Record<RowStatus, number>>>;
   /** The share of tasks that have come to their end, those in review included. */
   readonly completionRate: number;
+  /** How often its tasks were begun or taken up, over all commands so far. */
   readonly attempts: number;
   /** Of the tasks that went on after a failure, a stop or a pause, the share that came to its end; null where none did. */
   readonly resumeSuccessRate: number | null;
@@ -82,7 +83,7 @@ export function jsonReport(report: BatchReport): string {
 /** A line for each task and the broken lines behind them, for spreadsheets (RFC 4180). Pure. */
 export function csvReport({ tasks, broken }: BatchReport): string {
   const head =
-    "line,id,task,policy,status,attempts,resumed,calls,input_tokens,counted_tokens,cached_tokens,output_tokens,latency_ms_median,first_token_ms_median,reviewed_by,error,waits_for,result";
+    "line,id,task,policy,status,attempts,max_attempts,resumed,calls,input_tokens,counted_tokens,cached_tokens,output_tokens,latency_ms_median,first_token_ms_median,reviewed_by,error,waits_for,result";
   const lines = tasks.map((row) => {
     const { usage } = row;
     const latency = spread(row.decisions.map(({ latencyMs }) => latencyMs))?.median;
@@ -95,6 +96,7 @@ export function csvReport({ tasks, broken }: BatchReport): string {
       row.policy,
       row.status,
       row.attempts,
+      row.maxAttempts,
       row.resumed,
       usage.calls,
       usage.inputTokens,
@@ -109,7 +111,7 @@ export function csvReport({ tasks, broken }: BatchReport): string {
       row.result && JSON.stringify(row.result),
     ];
   });
-  const notRead = broken.map(({ line, reason }) => [line, "", "", "", "broken", ...empty(10), reason, "", ""]);
+  const notRead = broken.map(({ line, reason }) => [line, "", "", "", "broken", ...empty(11), reason, "", ""]);
   return [head, ...[...lines, ...notRead].map((cells) => cells.map(csvCell).join(","))].join("\r\n").concat("\r\n");
 }
 

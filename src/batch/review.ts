@@ -1,3 +1,4 @@
+import { describeTask } from "../compile/describe.ts";
 import type { TaskEvent, TaskStore } from "../compile/store.ts";
 import { digest } from "../internal/digest.ts";
 import { redact } from "../internal/redact.ts";
@@ -17,6 +18,18 @@ interface Result {
   readonly taskId: string;
   readonly revision: number;
   readonly state: Readonly<Record<string, unknown>>;
+}
+
+/** What a finished task is, by where the review of its result stands: its result may be published, waits, or may not. Pure. */
+export function completedAs(review: Review | null): "completed" | "reviewing" | "rejected" {
+  if (review === null || review.status === "approved") return "completed";
+  return review.status === "required" ? "reviewing" : "rejected";
+}
+
+/** Where the review of a task's result stands; null where none was required. Reads the whole log only where one was. */
+export async function reviewOf(store: TaskStore, taskId: string): Promise<Review | null> {
+  if ((await store.firstEvent(taskId, "review")) === null) return null;
+  return reviewIn(await store.events(taskId), (await describeTask(store, taskId)).state);
 }
 
 /** Notes in a task's log that its result is published only when a person has approved it. It cannot be taken back. */

@@ -3,7 +3,7 @@ import type { WorkflowGraph } from "../compile/workflow-graph.ts";
 import { NO_USAGE, type Usage } from "../state/execution.ts";
 import type { BatchLine } from "./lines.ts";
 import { measuresOf, type TaskMeasures } from "./measures.ts";
-import { reviewIn, type Review } from "./review.ts";
+import { completedAs, reviewIn, type Review } from "./review.ts";
 import { standing, type Failure } from "./standing.ts";
 
 /** Where a task of a batch stands; `reviewing` is a finished one whose result waits for a person. */
@@ -25,6 +25,8 @@ export interface Row extends TaskMeasures {
   /** The view policy that it ran under, where several are compared. */
   readonly policy: string | null;
   readonly status: RowStatus;
+  /** How often one command runs it at most; `attempts` counts over all of them. Null where nothing runs it. */
+  readonly maxAttempts: number | null;
   readonly step: string | null;
   readonly usage: Usage;
   /** What was counted here (o200k), where the provider reports nothing; null where it does, or nothing was asked. */
@@ -50,15 +52,17 @@ export interface RowRequest {
   readonly policy: string | null;
   /** Why the task could not even be started. */
   readonly refused: Failure | null;
+  /** How often the command that reports runs it at most; null where it runs nothing. */
+  readonly maxAttempts: number | null;
 }
 
 /** Reads where a task of a batch stands and what it took, from the store alone. */
 export async function readRow(
   graph: Pick<WorkflowGraph, "runtime">,
-  { line, taskId, policy, refused }: RowRequest,
+  { line, taskId, policy, refused, maxAttempts }: RowRequest,
 ): Promise<Row> {
   const { store } = graph.runtime;
-  const named = { line: line.line, id: line.id, taskId, policy };
+  const named = { line: line.line, id: line.id, taskId, policy, maxAttempts };
   const task = await standing(store, taskId);
   if (!task) {
     const status = refused ? "failed" : "not started";
@@ -84,10 +88,7 @@ export async function readRow(
 }
 
 function statusOf(status: string, review: Review | null): RowStatus {
-  if (status === "completed") {
-    if (review === null || review.status === "approved") return "completed";
-    return review.status === "required" ? "reviewing" : "rejected";
-  }
+  if (status === "completed") return completedAs(review);
   if (status === "waiting_user") return "waiting";
   return status === "failed" || status === "cancelled" ? status : "unfinished";
 }

@@ -1,17 +1,22 @@
 import { shownRequest } from "../compile/iso-times.ts";
-import { openApprovals } from "../compile/open-approvals.ts";
+import { openApprovals, type OpenApproval } from "../compile/open-approvals.ts";
+import type { OpenPlace } from "../compile/store.ts";
 import { storeForReading } from "./database.ts";
 import { EXIT } from "./exit.ts";
 import { howToResume } from "./hints.ts";
 import { sameTask, type CommonOptions } from "./options.ts";
 import { detectTerminal, printable } from "./terminal.ts";
 import { isExpired } from "../people/expiry.ts";
+import type { SqlStore } from "../storage/sql-store.ts";
 import { asksLine } from "./waiting.ts";
+
+/** So many approvals are read at once. */
+const PAGE = 100;
 
 /** `statecard approvals`: every approval that is open, over all tasks; what expires first comes first. */
 export async function approvalsCommand(options: CommonOptions): Promise<number> {
   const store = storeForReading(options.db);
-  const open = await openApprovals(store, await store.tasks());
+  const open = await allApprovals(store);
   if (options.json) {
     const approvals = open.map(({ row, request }) => {
       const { id, count = 1, approvedBy = [], ...rest } = shownRequest(request);
@@ -34,4 +39,14 @@ export async function approvalsCommand(options: CommonOptions): Promise<number> 
   });
   process.stdout.write(`${lines.join("\n") || "No approval is open."}\n`);
   return EXIT.ok;
+}
+
+async function allApprovals(store: SqlStore): Promise<readonly OpenApproval[]> {
+  const open: OpenApproval[] = [];
+  for (let after: OpenPlace | undefined; ;) {
+    const { approvals, next } = await openApprovals(store, { limit: PAGE, ...(after ? { after } : {}) });
+    open.push(...approvals);
+    if (!next) return open;
+    after = next;
+  }
 }

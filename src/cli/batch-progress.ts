@@ -1,11 +1,15 @@
 import cliProgress from "cli-progress";
 import type { BatchEvent, Outcome } from "../batch/batch.ts";
+import type { RowStatus } from "../batch/rows.ts";
 import { count, lasting, printable, type Terminal } from "./terminal.ts";
 
 /** What is told while a batch runs. */
 export interface BatchProgress {
-  /** @param name what people call the event's task. */
-  tell(name: string, event: BatchEvent): void;
+  /**
+   * @param name what people call the event's task.
+   * @param finishedAs where a completed task's result stands; it may wait for a person.
+   */
+  tell(name: string, event: BatchEvent, finishedAs?: RowStatus): void;
   /** A line for people, beside the progress. */
   say(line: string): void;
   end(): void;
@@ -24,7 +28,7 @@ export const SILENT: BatchProgress = { tell() {}, say() {}, end() {} };
 class Tally {
   readonly total: number;
   private readonly startedAt: number;
-  private readonly outcomes = new Map<Outcome, number>();
+  private readonly outcomes = new Map<Outcome | RowStatus, number>();
   private readonly running = new Set<string>();
   private ran = 0;
   done = 0;
@@ -34,11 +38,12 @@ class Tally {
     this.startedAt = startedAt;
   }
 
-  count(event: BatchEvent): void {
+  count(event: BatchEvent, finishedAs?: RowStatus): void {
     if (event.kind === "started") this.running.add(event.taskId);
     else this.running.delete(event.taskId);
     if (event.kind !== "settled") return;
-    const { outcome, ran } = event.settled;
+    const { ran } = event.settled;
+    const outcome = finishedAs ?? event.settled.outcome;
     this.outcomes.set(outcome, (this.outcomes.get(outcome) ?? 0) + 1);
     this.done++;
     if (ran) this.ran++;
@@ -62,14 +67,14 @@ class Tally {
 function linesOf(tally: Tally): BatchProgress {
   const say = (line: string) => void process.stderr.write(`${line}\n`);
   return {
-    tell(name, event) {
-      tally.count(event);
+    tell(name, event, finishedAs) {
+      tally.count(event, finishedAs);
       const at = () => `${tally.done}/${tally.total}  ${printable(name)}  `;
       if (event.kind === "retry") {
         say(`${at()}will be tried again: ${event.error.code}: ${printable(event.error.message)}`);
       } else if (event.kind === "settled") {
         const { outcome, ran, error } = event.settled;
-        say(`${at()}${outcome}${error ? `: ${error.code}` : ""}${ran ? "" : " (as it was found)"}`);
+        say(`${at()}${finishedAs ?? outcome}${error ? `: ${error.code}` : ""}${ran ? "" : " (as it was found)"}`);
       }
     },
     say,
@@ -94,8 +99,8 @@ function barOf(terminal: Terminal, tally: Tally): BatchProgress {
   bar.start(tally.total, 0, payload());
   const redraw = () => bar.update(tally.done, payload());
   return {
-    tell(_name, event) {
-      tally.count(event);
+    tell(_name, event, finishedAs) {
+      tally.count(event, finishedAs);
       redraw();
     },
     say(line) {

@@ -34,7 +34,7 @@ export async function reviewCommand(file: string, options: ReviewCommandOptions)
   const readRows = () =>
     Promise.all(
       batch.lines.map((line) =>
-        readRow(graph, { line, taskId: batch.taskId(name, line), policy: null, refused: null }),
+        readRow(graph, { line, taskId: batch.taskId(name, line), policy: null, refused: null, maxAttempts: null }),
       ),
     );
   const rows = await readRows();

@@ -1,6 +1,7 @@
 import { spread } from "../batch/measures.ts";
 import type { BatchReport, Summary } from "../batch/report.ts";
 import type { Row } from "../batch/rows.ts";
+import { toldBroken } from "./batch-file.ts";
 import { count, cut, printable, type Terminal } from "./terminal.ts";
 
 /** Of more tasks, only those are listed that have not come to a good end. */
@@ -24,8 +25,9 @@ export function tableReport(terminal: Terminal, { tasks, broken, summaries }: Ba
   return [
     ...(rows.length > 0 ? [table([head, ...rows])] : []),
     ...(left > 0 ? [`${count(left)} completed tasks are not listed; --report csv or json has all.`] : []),
-    ...broken.map(({ line, reason }) => `line ${line} was left out: ${printable(reason)}`),
+    ...(broken.length > 0 ? ["left out:", ...toldBroken(broken)] : []),
     ...(hasPolicies ? ["", policyTable(summaries)] : summaries.map((summary) => summaryLines(summary))),
+    ...attemptsNote(tasks),
     ...countedNote(summaries),
     "",
   ].join("\n");
@@ -96,6 +98,14 @@ function summaryLines(summary: Summary): string {
     );
   }
   return lines.join("\n");
+}
+
+/** Nine attempts under a limit of three are no fault: three commands have run. */
+function attemptsNote(tasks: readonly Row[]): readonly string[] {
+  const [most] = tasks.flatMap(({ maxAttempts }) => maxAttempts ?? []);
+  return most === undefined
+    ? []
+    : [`attempts are those of all commands so far; one command makes at most ${most} a task`];
 }
 
 function countedNote(summaries: readonly Summary[]): readonly string[] {

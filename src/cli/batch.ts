@@ -1,27 +1,26 @@
 import { renameSync, statSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
+import type { TimeLimits } from "../batch/attempt.ts";
 import { runBatch, type BatchEvent, type BatchTask, type Settled } from "../batch/batch.ts";
 import { csvReport, jsonReport, summarise, type BatchReport } from "../batch/report.ts";
-import { requireReview } from "../batch/review.ts";
-import { readRow, type Row } from "../batch/rows.ts";
+import { completedAs, requireReview, reviewOf } from "../batch/review.ts";
+import { readRow, type Row, type RowStatus } from "../batch/rows.ts";
 import { withView } from "../compile/compile.ts";
 import type { WorkflowGraph } from "../compile/workflow-graph.ts";
 import { openStore } from "../storage/open-store.ts";
 import { POLICIES, type Policy } from "../view/options.ts";
-import { openBatch, type OpenBatch } from "./batch-file.ts";
+import { leftOut, openBatch, type OpenBatch } from "./batch-file.ts";
 import { batchProgress, SILENT, type BatchProgress } from "./batch-progress.ts";
 import { tableReport } from "./batch-table.ts";
-import { EXIT, usage } from "./exit.ts";
+import { EXIT, exitWith, usage } from "./exit.ts";
 import { loadGraph, rememberGraph } from "./graphs.ts";
-import { wholeNumber, type CommonOptions, type ReportForm } from "./options.ts";
+import { timeLimitsIn, wholeNumber, type CommonOptions, type ReportForm, type TimeLimitOptions } from "./options.ts";
 import { detectTerminal, shellWord } from "./terminal.ts";
 
-export interface BatchCommandOptions extends CommonOptions {
+export interface BatchCommandOptions extends CommonOptions, TimeLimitOptions {
   readonly workers?: string;
   readonly attempts?: string;
   readonly backoff?: string;
-  readonly stepTimeout?: string;
-  readonly taskTimeout?: string;
   readonly review?: boolean;
   readonly report?: ReportForm;
   readonly out?: string;
@@ -33,7 +32,6 @@ const ATTEMPTS = 3;
 const BACKOFF_MS = 1000;
 /** How long tasks have to finish the step that they are in, after Ctrl-C. */
 const GRACE_MS = 5000;
-const MAX_SECONDS = 1_000_000;
 
 /** The tasks of the file under one view policy. */
 interface Variant {
@@ -46,7 +44,7 @@ interface Settings {
   readonly workers: number;
   readonly attempts: number;
   readonly backoffMs: number;
-  readonly limits: { readonly stepMs?: number; readonly taskMs?: number };
+  readonly limits: TimeLimits;
   readonly form: ReportForm;
   readonly policies: readonly Policy[];
 }
@@ -61,7 +59,14 @@ export async function batchCommand(file: string, options: BatchCommandOptions): 
   const variants = variantsOf(batch, graph, settings.policies);
   const progress = settings.form === "json" && options.out === undefined ? SILENT : progressOf(batch, variants);
   const signals = new Signals(progress);
+  /** A finished task is not through before a person has approved its result. */
+  const finishedAs = async (event: BatchEvent): Promise<RowStatus | undefined> => {
+    if (progress === SILENT || event.kind !== "settled" || event.settled.outcome !== "completed") return undefined;
+    const review = await reviewOf(store, event.taskId);
+    return review === null && options.review ? "reviewing" : completedAs(review);
+  };
   const settled = new Map<string, Settled>();
+  let told = Promise.resolve();
   try {
     for (const variant of variants) {
       const labels = labelsOf(batch, variant);
@@ -77,20 +82,27 @@ export async function batchCommand(file: string, options: BatchCommandOptions): 
         onEvent(event) {
           if (event.kind === "settled") settled.set(event.taskId, event.settled);
           signals.note(event);
-          progress.tell(labels.get(event.taskId) ?? event.taskId, event);
+          const label = labels.get(event.taskId) ?? event.taskId;
+          told = told.then(async () => progress.tell(label, event, await finishedAs(event)));
+          // What fails here is thrown where all of it is awaited.
+          told.catch(() => {});
         },
       });
     }
+    await told;
   } finally {
     progress.end();
     signals.end();
   }
   const code = signals.stop.aborted
     ? stopped(file, options)
-    : publish(await reportOf(batch, variants, settled, options.review === true), settings.form, options);
+    : publish(
+        await reportOf(batch, variants, settled, settings.attempts, options.review === true),
+        settings.form,
+        options,
+      );
   // What was left behind at its time limit may hold the process, and nobody waits for it.
-  if (signals.leftBehind) process.stdout.write("", () => process.exit(code));
-  return code;
+  return signals.leftBehind ? exitWith(code) : code;
 }
 
 /** @throws USAGE. */
@@ -103,16 +115,11 @@ function settingsOf(options: BatchCommandOptions): Settings {
   if (options.out !== undefined && !statSync(dirname(options.out), { throwIfNoEntry: false })?.isDirectory()) {
     throw usage(`--out: there is no folder ${dirname(options.out)}`);
   }
-  const stepSeconds = wholeNumber("--step-timeout", options.stepTimeout, 1, MAX_SECONDS);
-  const taskSeconds = wholeNumber("--task-timeout", options.taskTimeout, 1, MAX_SECONDS);
   return {
     workers: wholeNumber("--workers", options.workers, 1, 1000) ?? WORKERS,
     attempts: wholeNumber("--attempts", options.attempts, 1, 100) ?? ATTEMPTS,
     backoffMs: wholeNumber("--backoff", options.backoff, 0, 3_600_000) ?? BACKOFF_MS,
-    limits: {
-      ...(stepSeconds === undefined ? {} : { stepMs: stepSeconds * 1000 }),
-      ...(taskSeconds === undefined ? {} : { taskMs: taskSeconds * 1000 }),
-    },
+    limits: timeLimitsIn(options),
     form: options.json ? "json" : (options.report ?? formOf(options.out)),
     policies: policiesIn(options.compare),
   };
@@ -153,14 +160,16 @@ function labelsOf(batch: OpenBatch, { policy, taskIds }: Variant): ReadonlyMap<s
 }
 
 function progressOf(batch: OpenBatch, variants: readonly Variant[]): BatchProgress {
-  for (const { line, reason } of batch.broken) process.stderr.write(`line ${line} is left out: ${reason}\n`);
-  return batchProgress(detectTerminal(process.stderr), batch.lines.length * variants.length);
+  const progress = batchProgress(detectTerminal(process.stderr), batch.lines.length * variants.length);
+  if (batch.broken.length > 0) progress.say(leftOut(batch.broken));
+  return progress;
 }
 
 async function reportOf(
   batch: OpenBatch,
   variants: readonly Variant[],
   settled: ReadonlyMap<string, Settled>,
+  maxAttempts: number,
   needsReview: boolean,
 ): Promise<BatchReport> {
   const rows: Row[] = [];
@@ -171,7 +180,8 @@ async function reportOf(
       const taskId = taskIds[index] ?? "";
       const head = needsReview ? await graph.runtime.store.look(taskId) : null;
       if (head) await requireReview(graph.runtime.store, taskId, head.execution.revision);
-      rows.push(await readRow(graph, { line, taskId, policy, refused: settled.get(taskId)?.error ?? null }));
+      const refused = settled.get(taskId)?.error ?? null;
+      rows.push(await readRow(graph, { line, taskId, policy, refused, maxAttempts }));
     }
   }
   return { file: batch.file, workflow, summaries: summarise(rows), tasks: rows, broken: batch.broken };

@@ -1,22 +1,15 @@
-import { spawn, type ChildProcess } from "node:child_process";
-import { once } from "node:events";
-import { createInterface } from "node:readline";
-import type { Readable } from "node:stream";
-import { fileURLToPath } from "node:url";
 import { submitAnswer, submitTask } from "../batch/queue/submit.ts";
-import { TaskQueue } from "../batch/queue/task-queue.ts";
 import { describeTask } from "../compile/describe.ts";
 import { newTaskId } from "../compile/task-id.ts";
 import { isWorkflowError, WorkflowError } from "../errors.ts";
 import { redact } from "../internal/redact.ts";
 import { systemUser } from "../internal/system-user.ts";
-import { isPostgres, openStore } from "../storage/open-store.ts";
+import { isPostgres } from "../storage/open-store.ts";
 import { databaseFile } from "../storage/sqlite/sqlite.ts";
-import type { SqlStore } from "../storage/sql-store.ts";
+import { DevSet, type StartedSet } from "./dev-set.ts";
 import { EXIT, usage } from "./exit.ts";
-import { graphIds, graphOfTask, loadGraph, rememberGraph } from "./graphs.ts";
+import { graphIds, graphOfTask, rememberGraph } from "./graphs.ts";
 import { LineInput } from "./line-input.ts";
-import { startLocalPostgres, type LocalPostgres } from "./local-postgres.ts";
 import { wholeNumber, type CommonOptions } from "./options.ts";
 import { detectTerminal, printable } from "./terminal.ts";
 
@@ -28,9 +21,7 @@ export interface DevCommandOptions extends CommonOptions {
 }
 
 const WORKERS = 2;
-/** All of it is on this machine, where a dead process is known at once. */
-const STALL_S = 5;
-const MAIN = fileURLToPath(new URL("main.js", import.meta.url));
+const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 
 /** `statecard dev --distributed`: a database, workers and a prompt, all on this machine, until it is left. */
 export async function devCommand(options: DevCommandOptions): Promise<number> {
@@ -39,134 +30,97 @@ export async function devCommand(options: DevCommandOptions): Promise<number> {
   }
   if (options.json)
     throw usage("statecard dev talks with a person; for programs there are statecard worker and submit");
-  const count = wholeNumber("--workers", options.workers, 1, 64) ?? WORKERS;
-  const ids = graphIds(options.graphs);
-  const own = await databaseOf(options);
-  const location = own?.url ?? databaseFile(options.db);
+  const workers = wholeNumber("--workers", options.workers, 1, 64) ?? WORKERS;
+  const graphs = graphIds(options.graphs);
+  const location = namedDatabase(options);
+  const set = new DevSet();
+  const leave = new AbortController();
+  // In order at the first, at once at the second.
+  const onSignal = () => {
+    if (leave.signal.aborted) void set.kill().finally(() => process.exit(EXIT.interrupted));
+    else leave.abort();
+  };
+  for (const name of SIGNALS) process.on(name, onSignal);
+  let isUp = false;
   try {
-    await runSet({ location, queueLocation: options.queue ?? location, ids, count, isOwn: own !== null });
+    const started = await set.start(
+      { location, queueLocation: options.queue ?? null, graphs, workers, say },
+      leave.signal,
+    );
+    isUp = true;
+    const database =
+      location === null
+        ? "a PostgreSQL of its own, which goes with it (--db keeps tasks)"
+        : started.queue.connection.where;
+    say(`${workers} ${workers === 1 ? "worker" : "workers"} on ${database}.`);
+    say(
+      `Type GRAPH MESSAGE to submit a task, TASK ANSWER to answer one. Graphs: ${graphs.join(", ")}. Ctrl-D ends it.`,
+    );
+    await prompt(started, leave.signal);
+  } catch (error) {
+    if (isUp || !leave.signal.aborted) throw error;
   } finally {
-    await own?.stop();
+    if (isUp || leave.signal.aborted) say("Stopping: what runs commits its step. Ctrl-C ends it at once.");
+    leave.abort();
+    await set.stop();
+    for (const name of SIGNALS) process.off(name, onSignal);
   }
-  return EXIT.ok;
+  return isUp ? EXIT.ok : EXIT.interrupted;
 }
 
-/** The database of this run; null where one is named. */
-async function databaseOf({ db }: DevCommandOptions): Promise<LocalPostgres | null> {
-  if (db === undefined && !isPostgres(databaseFile(db))) return startLocalPostgres();
-  if (isPostgres(databaseFile(db))) return null;
+/**
+ * The database that was named; null where none was.
+ *
+ * @throws USAGE where it is a file.
+ */
+function namedDatabase({ db }: DevCommandOptions): string | null {
+  const where = databaseFile(db);
+  if (isPostgres(where)) return where;
+  if (db === undefined) return null;
   throw usage("workers share their tasks in PostgreSQL: --db postgres://…; without --db one is started here");
 }
 
-interface Setting {
-  readonly location: string;
-  readonly queueLocation: string;
-  readonly ids: readonly string[];
-  readonly count: number;
-  readonly isOwn: boolean;
-}
-
-async function runSet({ location, queueLocation, ids, count, isOwn }: Setting): Promise<void> {
-  const store = openStore(location);
-  const queue = await TaskQueue.open(queueLocation, store);
-  const workers = new Set<WorkerProcess>();
-  try {
-    for (let number = 1; number <= count; number++) {
-      workers.add(new WorkerProcess(number, { location, queueLocation, ids }));
-    }
-    const database = isOwn ? "a PostgreSQL of its own, which goes with it (--db keeps tasks)" : queue.connection.where;
-    say(`${count} ${count === 1 ? "worker" : "workers"} on ${database}.`);
-    say(`Type GRAPH MESSAGE to submit a task, TASK ANSWER to answer one. Graphs: ${ids.join(", ")}. Ctrl-D ends it.`);
-    await Promise.all([...workers].map((worker) => worker.ready));
-    await prompt(store, queue, ids);
-  } finally {
-    say("Stopping: what runs commits its step; nothing is lost.");
-    await Promise.all([...workers].map((worker) => worker.stop()));
-    await queue.close();
-    await store.close();
-  }
-}
-
-/** Takes lines until there are no more, or a signal comes. */
-async function prompt(store: SqlStore, queue: TaskQueue, ids: readonly string[]): Promise<void> {
+/** Takes lines until there are no more, or it is left. */
+async function prompt(set: StartedSet, signal: AbortSignal): Promise<void> {
   const terminal = detectTerminal();
   const input = new LineInput();
-  const onSignal = () => input.close();
-  process.on("SIGINT", onSignal);
-  process.on("SIGTERM", onSignal);
+  signal.addEventListener("abort", () => input.close());
+  if (signal.aborted) input.close();
   try {
     for (let line = await input.next(terminal); line !== null; line = await input.next(terminal)) {
       try {
-        await carryOut(line.trim(), store, queue, ids);
+        await carryOut(line.trim(), set);
       } catch (error) {
         if (!isWorkflowError(error)) throw error;
         say(`${error.code}: ${redact(error.message)}`);
       }
     }
   } finally {
-    process.off("SIGINT", onSignal);
-    process.off("SIGTERM", onSignal);
     input.close();
   }
 }
 
-async function carryOut(line: string, store: SqlStore, queue: TaskQueue, ids: readonly string[]): Promise<void> {
+async function carryOut(line: string, { store, queue, graphs }: StartedSet): Promise<void> {
   if (line === "") return;
   const [, name = "", text = ""] = /^(\S+)\s*(.*)$/s.exec(line) ?? [];
-  if (ids.includes(name)) {
-    const graph = await loadGraph(name, store);
-    const taskId = newTaskId(graph.runtime.workflow.name);
+  const named = graphs.get(name);
+  if (named) {
+    const taskId = newTaskId(named.runtime.workflow.name);
     const input = text === "" ? {} : { message: text };
     const beforeStart = () => rememberGraph(store, taskId, name);
-    await submitTask(queue, graph, { taskId, input }, { who: systemUser(), beforeStart });
+    await submitTask(queue, named, { taskId, input }, { who: systemUser(), beforeStart });
     say(`submitted ${taskId}`);
     return;
   }
   const task = await describeTask(store, name).catch((error: unknown) => {
     if (!isWorkflowError(error, "UNKNOWN_TASK")) throw error;
-    throw new WorkflowError("USAGE", `"${printable(name)}" is neither a graph (${ids.join(", ")}) nor a task`);
+    const known = [...graphs.keys()].join(", ");
+    throw new WorkflowError("USAGE", `"${printable(name)}" is neither a graph (${known}) nor a task`);
   });
   const [request] = task.waiting ?? [];
   if (!request) throw new WorkflowError("TASK_NOT_WAITING", `task ${name} waits for nothing; it is ${task.status}`);
   const graph = await graphOfTask(store, name, task.workflow, undefined);
   await submitAnswer(queue, graph, { taskId: name, requestId: request.id, text, who: systemUser() });
-}
-
-/** A worker in a process of its own, whose lines are shown with its number. */
-class WorkerProcess {
-  /** Resolves when it has said its first line, or has ended. */
-  readonly ready: Promise<unknown>;
-  private readonly number: number;
-  private readonly child: ChildProcess;
-  private readonly ended: Promise<unknown>;
-
-  constructor(number: number, { location, queueLocation, ids }: Omit<Setting, "count" | "isOwn">) {
-    this.number = number;
-    const args = ["worker", "--graphs", ids.join(","), "--stall-interval", String(STALL_S)];
-    // Locations can hold passwords, which would be seen in a list of processes.
-    const env = { ...process.env, STATECARD_DB: location, STATECARD_QUEUE: queueLocation };
-    // A group of its own, so that Ctrl-C comes from here alone; it ends where this process does.
-    this.child = spawn(process.execPath, [MAIN, ...args], {
-      env,
-      detached: true,
-      stdio: ["ignore", "pipe", "pipe", "ipc"],
-    });
-    this.ended = once(this.child, "exit").then(([code]) => code !== 0 && say(`[${number}] ended with code ${code}`));
-    this.ready = Promise.race([this.ended, ...this.show(this.child.stdout), ...this.show(this.child.stderr)]);
-  }
-
-  async stop(): Promise<void> {
-    if (this.child.exitCode === null && this.child.signalCode === null) this.child.kill("SIGTERM");
-    await this.ended;
-  }
-
-  private show(output: Readable | null): readonly Promise<unknown>[] {
-    if (!output) return [];
-    const lines = createInterface({ input: output });
-    // What a worker says about itself is said once, for all of them.
-    lines.on("line", (line) => /^(?:Worker for|Ctrl-C|Stopping)/.test(line) || say(`[${this.number}] ${line}`));
-    return [once(lines, "line")];
-  }
 }
 
 function say(line: string): void {

@@ -1,7 +1,8 @@
 import { briefTask } from "../compile/brief-task.ts";
+import { childTaskIds } from "../compile/child.ts";
 import { describeTask } from "../compile/describe.ts";
 import { diagnose, type Patient } from "../compile/doctor.ts";
-import type { TaskStore } from "../compile/store.ts";
+import type { LookedAt, TaskStore } from "../compile/store.ts";
 import type { WorkflowGraph } from "../compile/workflow-graph.ts";
 import { unknownTask } from "../compile/admit-input.ts";
 import { isPlainObject } from "../internal/json.ts";
@@ -28,9 +29,9 @@ export async function doctorCommand(taskId: string, options: CommonOptions): Pro
     lastError: task.lastError ?? null,
     quarantine: looked.quarantine,
     events: await store.events(taskId),
-    updatedAt: looked.updatedAt,
+    updatedAt: await lastCommit(store, taskId, looked),
     now: Date.now(),
-    isRun: await store.isRun(taskId),
+    owner: await store.owner(taskId),
     policy: graph?.runtime.view.policy ?? null,
     drift: graph ? await driftOf(store, graph, taskId, task.state) : [],
   });
@@ -49,6 +50,14 @@ export async function doctorCommand(taskId: string, options: CommonOptions): Pro
     );
   }
   return troubles.length > 0 ? EXIT.refused : EXIT.ok;
+}
+
+/** When a task, or a task of a workflow that is its step, has committed last. */
+async function lastCommit(store: TaskStore, taskId: string, looked: LookedAt | null): Promise<number> {
+  if (!looked) return 0;
+  const children = childTaskIds(taskId, looked.execution, looked.forks);
+  const commits = children.map(async (child) => lastCommit(store, child, await store.look(child)));
+  return Math.max(looked.updatedAt, ...(await Promise.all(commits)));
 }
 
 /** What the workflow's own `checkFiles`, which only reads, says of the files that the task knows. */

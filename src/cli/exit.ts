@@ -45,6 +45,7 @@ const FAILED: ReadonlySet<ErrorCode> = new Set([
   "TASK_LIMIT",
   "TASK_TIMEOUT",
   "MISSING_MODEL",
+  "CONSENT_WITHHELD",
 ]);
 
 /** The exit code of an error. */
@@ -58,6 +59,12 @@ export function exitCodeOf(error: unknown): number {
 export function exitCodeOfStatus(status: TaskStatus): number {
   if (status === "waiting_user") return EXIT.waiting;
   return status === "completed" ? EXIT.ok : EXIT.failed;
+}
+
+/** Ends the process when what it said is written, though something may still be at work in it that heeds no signal. */
+export function exitWith(code: number): number {
+  process.stdout.write("", () => process.exit(code));
+  return code;
 }
 
 /** A wrong command line. */

@@ -8,9 +8,13 @@ import type { AnyWorkflow } from "../workflow/define.ts";
 import { targets } from "../workflow/next-step.ts";
 import { EXIT } from "./exit.ts";
 import { withoutPassword } from "./hints.ts";
-import { sameTask, type CommonOptions } from "./options.ts";
+import { sameTask, wholeNumber, type CommonOptions } from "./options.ts";
 import { ago, count, cut, detectTerminal, emphasise, printable, type Terminal } from "./terminal.ts";
 import { expiry, waitingLines, whoIsAsked } from "./waiting.ts";
+
+/** `statecard tasks` shows so many unless told otherwise, and so many at most. */
+const LISTED = 100;
+const MOST_LISTED = 1_000_000;
 
 function print(options: CommonOptions, json: unknown, text: () => string): number {
   process.stdout.write(`${options.json ? JSON.stringify(json, null, 2) : text()}\n`);
@@ -86,6 +90,8 @@ function tell({ kind, data }: TaskEvent): string {
     }
     case "answered":
       return tellAnswer(data);
+    case "consent":
+      return tellConsent(data);
     case "refused":
       return `${String(data.step)}: ${String(data.code)}: ${String(data.reason)}${typeof data.agent === "string" ? ` (proposed by ${data.agent})` : ""}`;
     case "proposed":
@@ -104,26 +110,38 @@ function tell({ kind, data }: TaskEvent): string {
   }
 }
 
-function tellAnswer({ id, who, answer, counts }: TaskEvent["data"]): string {
+function tellConsent({ step, decision }: TaskEvent["data"]): string {
+  if (!isPlainObject(decision)) return `${String(step)}: before its decision a person is asked what may be sent`;
+  const { destination, allowed, withheld, by } = decision;
+  const list = (kinds: unknown) => (Array.isArray(kinds) ? kinds.map(String).join(", ") : "") || "nothing";
+  const who = typeof by === "string" ? ` (decided by ${by})` : "";
+  return `to ${String(destination)} may go: ${list(allowed)}; withheld: ${list(withheld)}${who}`;
+}
+
+function tellAnswer({ id, who, answer, counts, reason }: TaskEvent["data"]): string {
   const said = isPlainObject(answer) ? answer : { type: "text", text: answer };
   const person = typeof who === "string" ? who : "somebody who was not signed in";
+  const why = typeof reason === "string" ? ` (${reason})` : "";
   switch (said.type) {
     case "approve":
-      return `${person} approved ${String(id)}${counts === undefined ? "" : ", one of several who have to"}`;
+      return `${person} approved ${String(id)}${counts === undefined ? "" : ", one of several who have to"}${why}`;
     case "reject":
-      return `${person} rejected ${String(id)}: ${String(said.reason) || "no reason given"}`;
+      return `${person} rejected ${String(id)}: ${String(said.reason) || "no reason given"}${why}`;
     case "edit":
-      return `${person} changed ${String(id)} to ${JSON.stringify(said.args)}`;
+      return `${person} changed ${String(id)} to ${JSON.stringify(said.args)}${why}`;
     default:
-      return `${person} answered ${String(id)}: ${typeof said.text === "string" ? said.text : ""}`;
+      return `${person} answered ${String(id)}: ${typeof said.text === "string" ? said.text : ""}${why}`;
   }
 }
 
-/** `statecard tasks`: all tasks of the database, the latest changed first. */
-export async function tasksCommand(options: CommonOptions): Promise<number> {
+/** `statecard tasks`: the tasks of the database, the latest changed first. */
+export async function tasksCommand(options: CommonOptions & { readonly limit?: string }): Promise<number> {
+  const limit = wholeNumber("--limit", options.limit, 1, MOST_LISTED) ?? LISTED;
   const store = storeForReading(options.db);
+  const found = await store.tasks({ limit: limit + 1 });
+  const more = found.length > limit;
   const rows = await Promise.all(
-    (await store.tasks()).map(async (row) => ({
+    found.slice(0, limit).map(async (row) => ({
       ...row,
       status: (await standingOf(store, row.taskId, row.execution, row.waiting)).status,
       waiting: await describeRequests(store, row.taskId, row.waiting),
@@ -140,15 +158,15 @@ export async function tasksCommand(options: CommonOptions): Promise<number> {
   }));
   const now = Date.now();
   const terminal = detectTerminal();
-  return print(options, { tasks: json }, () => {
+  return print(options, { tasks: json, ...(more ? { more } : {}) }, () => {
     if (rows.length === 0)
       return `No tasks yet in ${withoutPassword(databaseFile(options.db))}. Start one with: npx statecard run GRAPH`;
     const cells = rows.map((row): readonly string[] => {
       const { execution, waiting } = row;
       const [request] = waiting;
-      const more = waiting.length > 1 ? ` (and ${waiting.length - 1} more)` : "";
+      const others = waiting.length > 1 ? ` (and ${waiting.length - 1} more)` : "";
       const stands = request
-        ? `waiting for ${cut(terminal, whoIsAsked(request), 60)}: ${cut(terminal, printable(request.question), 60)}${more}`
+        ? `waiting for ${cut(terminal, whoIsAsked(request), 60)}: ${cut(terminal, printable(request.question), 60)}${others}`
         : `${row.status} at ${execution.step}`;
       return [
         printable(cut(terminal, row.taskId, 60)),
@@ -159,14 +177,13 @@ export async function tasksCommand(options: CommonOptions): Promise<number> {
       ];
     });
     const widths = [0, 1, 2, 3].map((column) => Math.max(...cells.map((row) => (row[column] ?? "").length)));
-    return cells
-      .map((row) =>
-        row
-          .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-          .join("  ")
-          .trimEnd(),
-      )
-      .join("\n");
+    const lines = cells.map((row) =>
+      row
+        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+        .join("  ")
+        .trimEnd(),
+    );
+    return [...lines, ...(more ? [`There are more; show them with --limit ${limit * 10}.`] : [])].join("\n");
   });
 }
 

@@ -5,7 +5,7 @@ import { WorkflowError } from "../errors.ts";
 import { redact } from "../internal/redact.ts";
 import { mcpServer } from "../mcp/server.ts";
 import { openStore } from "../storage/open-store.ts";
-import { EXIT } from "./exit.ts";
+import { EXIT, exitWith } from "./exit.ts";
 import { declaredGraphs, graphOfTask, loadGraph, rememberGraph } from "./graphs.ts";
 import type { CommonOptions } from "./options.ts";
 import { printable } from "./terminal.ts";
@@ -49,7 +49,9 @@ export async function mcpCommand(options: McpCommandOptions): Promise<number> {
   await ended;
   gone.abort(new Error("the client is gone"));
   await server.close();
-  return EXIT.ok;
+  await store.close();
+  // What runs has lost its task; a call or a step that heeds no signal may still hold the process.
+  return exitWith(EXIT.ok);
 }
 
 /** Only what langgraph.json declares: a client must not have a file of its choice run. */

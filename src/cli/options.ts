@@ -1,3 +1,4 @@
+import type { TimeLimits } from "../batch/attempt.ts";
 import { usage } from "./exit.ts";
 import type { SameTask } from "./hints.ts";
 
@@ -11,6 +12,17 @@ export interface CommonOptions {
 /** What `statecard token` can do. */
 export const TOKEN_ACTIONS = ["create", "list", "revoke"] as const;
 export type TokenAction = (typeof TOKEN_ACTIONS)[number];
+
+/** What `statecard consent` can do. */
+export const CONSENT_ACTIONS = ["list", "allow", "withhold", "withdraw"] as const;
+export type ConsentAction = (typeof CONSENT_ACTIONS)[number];
+
+export interface ConsentCommandOptions extends CommonOptions {
+  /** A model's host, or `agents`; those of the graph's models unless set. */
+  readonly to?: string;
+  /** For whose tasks it holds; for those of no tenant unless set. */
+  readonly tenant?: string;
+}
 
 /** What `statecard memory` can do. */
 export const MEMORY_ACTIONS = ["list", "search", "forget", "clean"] as const;
@@ -47,4 +59,29 @@ export function wholeNumber(option: string, text: string | undefined, least: num
   const value = Number(text);
   if (/^\d+$/.test(text) && value >= least && value <= most) return value;
   throw usage(`${option} is a whole number from ${least} to ${most}, not "${text}"`);
+}
+
+/** How long a task may take, as batch, serve and worker are told. */
+export interface TimeLimitOptions {
+  readonly stepTimeout?: string;
+  readonly taskTimeout?: string;
+}
+
+/** @throws USAGE. */
+export function timeLimitsIn({ stepTimeout, taskTimeout }: TimeLimitOptions): TimeLimits {
+  const stepMs = milliseconds("--step-timeout", stepTimeout);
+  const taskMs = milliseconds("--task-timeout", taskTimeout);
+  return { ...(stepMs === undefined ? {} : { stepMs }), ...(taskMs === undefined ? {} : { taskMs }) };
+}
+
+const LONGEST_S = 1_000_000;
+
+/**
+ * A number of seconds in milliseconds.
+ *
+ * @throws USAGE.
+ */
+export function milliseconds(option: string, text: string | undefined): number | undefined {
+  const seconds = wholeNumber(option, text, 1, LONGEST_S);
+  return seconds === undefined ? undefined : seconds * 1000;
 }

@@ -1,7 +1,9 @@
+import type { Exposure } from "../compile/consent.ts";
 import type { Preview } from "../compile/turns.ts";
 import { isWorkflowError, WorkflowError } from "../errors.ts";
 import { checkText } from "../people/replies.ts";
 import type { Runtime } from "../compile/runtime.ts";
+import type { AnyWorkflow } from "../workflow/define.ts";
 import { storeForReading } from "./database.ts";
 import { EXIT, usage } from "./exit.ts";
 import type { CommonOptions } from "./options.ts";
@@ -22,12 +24,15 @@ export async function previewCommand(name: string, options: PreviewOptions): Pro
   const { workflow, taskId, clock, memories, ...runtime } = await workflowOrTask(name, options);
   const view = await viewFor(runtime, options.provider);
   const { previews } = await import("../compile/turns.ts");
+  const { exposureTo } = await import("../compile/consent.ts");
+  const exposed = runtime.model && (await exposureTo({ ...runtime, workflow }, taskId ?? "", runtime.model));
   const previewed = await previews(taskId === null ? null : store, workflow, taskId, {
     view,
     now: clock.now(),
     memories,
     message,
     switches,
+    withheld: exposed?.withheld ?? [],
   });
   const { all, shares, bar } = previewed;
   const used = all.find(({ policy }) => policy === view.policy);
@@ -42,7 +47,8 @@ export async function previewCommand(name: string, options: PreviewOptions): Pro
       ...(plan ? { plan: { revision: plan.standing.revision, isNew: plan.isNew, decisions: plan.decisions } } : {}),
       ...(options.show ? { messages: messages.map(({ role, content }) => ({ role, content })) } : {}),
     }));
-    const told = { workflow: workflow.name, taskId, provider, previews: json, facts: shares, bar };
+    const consent = exposed ? { withheld: exposed.withheld, asksFirst: exposed.needed?.kinds ?? [] } : null;
+    const told = { workflow: workflow.name, taskId, provider, previews: json, facts: shares, bar, consent };
     process.stdout.write(`${JSON.stringify(told, null, 2)}\n`);
     return EXIT.ok;
   }
@@ -52,6 +58,7 @@ export async function previewCommand(name: string, options: PreviewOptions): Pro
     ...all.map((preview) => policyLine(preview, preview === used)),
     `paid: in uncached tokens' worth, by the cache rule "${provider}" (--provider NAME takes another)`,
     ...(await planLines(all)),
+    ...(await consentLines(workflow, exposed)),
     "",
     techniqueTable(previewed, switches),
     shown,
@@ -83,6 +90,16 @@ async function planLines(all: readonly Preview[]): Promise<string[]> {
   return [`adaptive: ${stands}; ${explainChoice(plan.choice)}`];
 }
 
+/** What the model may not be shown, and what a person would be asked before anything is sent. */
+async function consentLines(workflow: AnyWorkflow, exposed: Exposure | undefined): Promise<string[]> {
+  if (!exposed || exposed.withheld.length === 0) return [];
+  const { consentQuestion } = await import("../people/consent-request.ts");
+  const { needed, withheld } = exposed;
+  return needed
+    ? [`asks first: ${consentQuestion(workflow, needed)} (shown as if it were withheld)`]
+    : [`withheld from this model: ${withheld.join(", ")} (statecard consent list)`];
+}
+
 /** The graph's view with the cache rule that was asked for, else its own, else its model's. */
 async function viewFor({ view, model }: Pick<Runtime, "view" | "model">, provider: string | undefined) {
   const { optionsFor } = await import("../compile/view-of.ts");
@@ -94,10 +111,12 @@ async function viewFor({ view, model }: Pick<Runtime, "view" | "model">, provide
   return { ...view, provider: found };
 }
 
+type PreviewedRuntime = Pick<Runtime, "workflow" | "store" | "view" | "clock" | "model" | "memories" | "consent">;
+
 async function workflowOrTask(
   name: string,
   options: CommonOptions,
-): Promise<Pick<Runtime, "workflow" | "view" | "clock" | "model" | "memories"> & { readonly taskId: string | null }> {
+): Promise<PreviewedRuntime & { readonly taskId: string | null }> {
   const store = storeForReading(options.db);
   const { graphOfTask, loadGraph } = await import("./graphs.ts");
   try {

@@ -1,22 +1,20 @@
 import { readFileSync } from "node:fs";
-import { Argument, Command as Program, CommanderError, Option } from "commander";
-import { isWorkflowError } from "../errors.ts";
-import { redact } from "../internal/redact.ts";
-import { EXIT, exitCodeOf } from "./exit.ts";
-import { howToResume } from "./hints.ts";
-import { Interrupted } from "./interruptible.ts";
+import { Argument, Command as Program, Option } from "commander";
+import { EXIT } from "./exit.ts";
 import {
   checkOptions,
+  CONSENT_ACTIONS,
   MEMORY_ACTIONS,
   REPORTS,
-  sameTask,
   TOKEN_ACTIONS,
   type CommonOptions,
+  type ConsentAction,
+  type ConsentCommandOptions,
   type MemoryAction,
   type MemoryCommandOptions,
   type TokenAction,
 } from "./options.ts";
-import { detectTerminal, printableLines } from "./terminal.ts";
+import { reportError } from "./report-error.ts";
 
 /** Loads a command's code when it is called, so that `--help` and wrong usage answer at once. */
 type Action = () => Promise<number>;
@@ -84,6 +82,8 @@ function buildProgram(onAction: (options: CommonOptions, action: Action) => void
     .option("--graphs <ids>", "only these, with commas between them")
     .option("--concurrency <number>", "how many tasks run at once; 16 unless set")
     .option("--rate <number>", "how many requests a second one person has; 100 unless set")
+    .option("--step-timeout <seconds>", "the longest that a task may go without committing a step; no limit unless set")
+    .option("--task-timeout <seconds>", "the longest that a task may run at a stretch; no limit unless set")
     .option("--no-sweep", "leave tasks alone that a server has left unfinished")
     .addHelpText("after", "\nExample: statecard serve --port 8123\nThe API describes itself at /openapi.json.")
     .action((options: CommonOptions) =>
@@ -125,6 +125,7 @@ function buildProgram(onAction: (options: CommonOptions, action: Action) => void
     .option("--step-timeout <seconds>", "the longest between two commits of a task")
     .option("--task-timeout <seconds>", "the longest for one attempt at a task")
     .option("--stall-interval <seconds>", "a dead worker's tasks are taken over within twice this; 40 unless set")
+    .option("--keep-ended <days>", "remove tasks that ended so long ago, daily; kept for ever unless set")
     .addHelpText(
       "after",
       "\nExample: statecard worker --db postgres://app@db/tasks --limit ticket=50,600/min --limit @acme=5",
@@ -172,9 +173,11 @@ function buildProgram(onAction: (options: CommonOptions, action: Action) => void
   command("history <task>", "what happened to a task, line by line").action((task: string, options: CommonOptions) =>
     onAction(options, async () => (await import("./look.ts")).historyCommand(task, options)),
   );
-  command("tasks", "all tasks of the database, the latest changed first").action((options: CommonOptions) =>
-    onAction(options, async () => (await import("./look.ts")).tasksCommand(options)),
-  );
+  command("tasks", "the tasks of the database, the latest changed first")
+    .option("--limit <number>", "how many to show; 100 unless set")
+    .action((options: CommonOptions & { limit?: string }) =>
+      onAction(options, async () => (await import("./look.ts")).tasksCommand(options)),
+    );
   command("migrate", "what the present release means for every stored task; writes the declared migrations down")
     .option("--dry-run", "only say it, write nothing")
     .option("--graph <graph>", "only the tasks of this graph")
@@ -182,6 +185,14 @@ function buildProgram(onAction: (options: CommonOptions, action: Action) => void
     .addHelpText("after", "\nExit codes: 0 no task is quarantined, 3 some are; those stay as they are stored.")
     .action((options: CommonOptions) =>
       onAction(options, async () => (await import("./migrate.ts")).migrateCommand(options)),
+    );
+  command("prune", "remove tasks that were completed or cancelled long ago, with their logs")
+    .option("--days <number>", "how many days ago at least")
+    .option("--graphs <graphs>", "only of these, with commas between them; all of langgraph.json unless set")
+    .option("--dry-run", "only count them")
+    .addHelpText("after", "\nExample: statecard prune --days 90\nWorkers do it daily with --keep-ended 90.")
+    .action((options: CommonOptions) =>
+      onAction(options, async () => (await import("./prune.ts")).pruneCommand(options)),
     );
   command("approvals", "every approval that is open, over all tasks").action((options: CommonOptions) =>
     onAction(options, async () => (await import("./approvals.ts")).approvalsCommand(options)),
@@ -192,6 +203,23 @@ function buildProgram(onAction: (options: CommonOptions, action: Action) => void
     .option("--tenant <name>", "the tenant whose tasks this person sees over HTTP")
     .action((action: TokenAction, name: string | undefined, options: CommonOptions) =>
       onAction(options, async () => (await import("./token.ts")).tokenCommand(action, name, options)),
+    );
+  command(
+    "consent",
+    "what may go to models elsewhere: list what was decided, allow or withhold kinds of data, withdraw",
+  )
+    .addArgument(new Argument("<action>", "what to do").choices(CONSENT_ACTIONS))
+    .argument("[graph]", "whose data it is")
+    .argument("[kinds...]", "which kinds of data; all that the graph declares unless given")
+    .option("--to <host>", "the model's host, or agents for MCP clients; where the graph's models run unless set")
+    .option("--tenant <name>", "for the tasks of this tenant")
+    .addHelpText(
+      "after",
+      "\nExample: statecard consent allow code-review code\n         statecard consent withhold refactor --to agents",
+    )
+    .action(
+      (action: ConsentAction, graph: string | undefined, kinds: readonly string[], options: ConsentCommandOptions) =>
+        onAction(options, async () => (await import("./consent.ts")).consentCommand(action, graph, kinds, options)),
     );
   command("memory", "what is remembered across tasks: list or search somebody's, forget one, or clean up")
     .addArgument(new Argument("<action>", "what to do").choices(MEMORY_ACTIONS))
@@ -278,55 +306,4 @@ export async function main(args: readonly string[]): Promise<number> {
   } catch (error) {
     return reportError(error, json, options);
   }
-}
-
-function reportError(error: unknown, json: boolean, options: CommonOptions): number {
-  if (error instanceof CommanderError) {
-    if (error.exitCode === 0) return EXIT.ok;
-    if (json) printJson({ code: "USAGE", message: error.message.replace(/^error: /, ""), details: {} });
-    return EXIT.usage;
-  }
-  const known = describeError(error);
-  if (json) printJson(known);
-  else process.stderr.write(`${printableLines(`${known.code}: ${known.message}`)}${howToGoOn(known, options)}\n`);
-  if (known.code === "INTERRUPTED") {
-    // A step that ignores the abort would hold the process, and its task is free for others now.
-    process.stdout.write("", () => process.exit(EXIT.interrupted));
-    return EXIT.interrupted;
-  }
-  return exitCodeOf(error);
-}
-
-interface DescribedError {
-  readonly code: string;
-  readonly message: string;
-  readonly details: Readonly<Record<string, unknown>>;
-}
-
-function printJson(error: DescribedError): void {
-  process.stdout.write(`${JSON.stringify({ error }, null, 2)}\n`);
-}
-
-function describeError(error: unknown): DescribedError {
-  if (isWorkflowError(error)) return { code: error.code, message: redact(error.message), details: error.details };
-  if (error instanceof Interrupted)
-    return { code: "INTERRUPTED", message: error.message, details: { taskId: error.taskId } };
-  // Not ours: the stack is what a bug report needs.
-  const message = redact(error instanceof Error ? (error.stack ?? error.message) : String(error));
-  return { code: "UNEXPECTED", message, details: {} };
-}
-
-const RESUMABLE: ReadonlySet<string> = new Set([
-  "INTERRUPTED",
-  "MODEL_FAILED",
-  "MODEL_TIMEOUT",
-  "STEP_FAILED",
-  "MISSING_MODEL",
-  "APPROVAL_EXPIRED",
-]);
-
-/** After a failure that leaves the task where it was: the command that tries again. */
-function howToGoOn({ code, details: { taskId } }: DescribedError, options: CommonOptions): string {
-  if (!RESUMABLE.has(code) || typeof taskId !== "string") return "";
-  return `\nGo on with:  ${howToResume(detectTerminal(process.stderr), taskId, sameTask(options))}`;
 }

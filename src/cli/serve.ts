@@ -2,11 +2,11 @@ import { systemUser } from "../internal/system-user.ts";
 import { listen, type Listening } from "../server/listen.ts";
 import { openStore } from "../storage/open-store.ts";
 import type { SqlStore } from "../storage/sql-store.ts";
-import { EXIT, usage } from "./exit.ts";
+import { EXIT, exitWith, usage } from "./exit.ts";
 import { declaredGraphs, graphIds, loadGraphs } from "./graphs.ts";
-import { wholeNumber, type CommonOptions } from "./options.ts";
+import { timeLimitsIn, wholeNumber, type CommonOptions, type TimeLimitOptions } from "./options.ts";
 
-export interface ServeCommandOptions extends CommonOptions {
+export interface ServeCommandOptions extends CommonOptions, TimeLimitOptions {
   readonly port?: string;
   readonly host?: string;
   readonly graphs?: string;
@@ -20,6 +20,7 @@ export async function serveCommand(options: ServeCommandOptions): Promise<number
   const port = wholeNumber("--port", options.port, 0, 65_535);
   const concurrency = wholeNumber("--concurrency", options.concurrency, 1, 10_000);
   const rate = wholeNumber("--rate", options.rate, 1, 1_000_000);
+  const timeLimits = timeLimitsIn(options);
   const store = openStore(options.db);
   const graphs = Object.fromEntries(await loadGraphs(declaredIds(options.graphs), store));
   const server = await listen({
@@ -29,6 +30,7 @@ export async function serveCommand(options: ServeCommandOptions): Promise<number
     ...(options.host === undefined ? {} : { host: options.host }),
     ...(concurrency === undefined ? {} : { concurrency }),
     ...(rate === undefined ? {} : { rate: { perSecond: rate, burst: 2 * rate } }),
+    timeLimits,
     ...(options.sweep === undefined ? {} : { sweep: options.sweep }),
   });
   try {
@@ -39,7 +41,8 @@ export async function serveCommand(options: ServeCommandOptions): Promise<number
     throw error;
   }
   await untilSignal(server);
-  return EXIT.ok;
+  // A step that was cut off may go on for as long as it likes; it can commit nothing any more.
+  return exitWith(EXIT.ok);
 }
 
 /**

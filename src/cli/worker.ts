@@ -8,33 +8,32 @@ import type { WorkflowGraph } from "../compile/workflow-graph.ts";
 import { isPostgres, openStore } from "../storage/open-store.ts";
 import { databaseFile } from "../storage/sqlite/sqlite.ts";
 import type { SqlStore } from "../storage/sql-store.ts";
-import { EXIT, usage } from "./exit.ts";
+import { EXIT, exitWith, usage } from "./exit.ts";
 import { graphIds, loadGraphs } from "./graphs.ts";
-import { wholeNumber, type CommonOptions } from "./options.ts";
+import { milliseconds, timeLimitsIn, wholeNumber, type CommonOptions, type TimeLimitOptions } from "./options.ts";
+import { DAY_MS, MOST_DAYS } from "./prune.ts";
 import { printable } from "./terminal.ts";
 import { asksLine } from "./waiting.ts";
 
-export interface WorkerCommandOptions extends CommonOptions {
+export interface WorkerCommandOptions extends CommonOptions, TimeLimitOptions {
   readonly graphs?: string;
   readonly concurrency?: string;
   readonly queue?: string;
   readonly limit?: readonly string[];
-  readonly stepTimeout?: string;
-  readonly taskTimeout?: string;
   readonly stallInterval?: string;
+  readonly keepEnded?: string;
 }
 
 const CONCURRENCY = 16;
-const LONGEST_S = 1_000_000;
 /** Each graph's queue listens on a connection of its own; so does the upkeep. */
 const SHARED_CONNECTIONS = 5;
 
 /** `statecard worker`: runs tasks that others submit, until a signal ends it. */
 export async function workerCommand(options: WorkerCommandOptions): Promise<number> {
   const concurrency = wholeNumber("--concurrency", options.concurrency, 1, 10_000) ?? CONCURRENCY;
-  const stepMs = milliseconds("--step-timeout", options.stepTimeout);
-  const taskMs = milliseconds("--task-timeout", options.taskTimeout);
+  const timeLimits = timeLimitsIn(options);
   const stallMs = milliseconds("--stall-interval", options.stallInterval);
+  const keptDays = wholeNumber("--keep-ended", options.keepEnded, 1, MOST_DAYS);
   const store = openStore(options.db);
   const graphs = await loadGraphs(graphIds(options.graphs), store);
   const { tenantLimits, graphLimits } = readLimits(options.limit ?? [], graphs);
@@ -47,8 +46,9 @@ export async function workerCommand(options: WorkerCommandOptions): Promise<numb
     concurrency,
     graphLimits,
     tenantLimits,
-    timeLimits: { ...(stepMs === undefined ? {} : { stepMs }), ...(taskMs === undefined ? {} : { taskMs }) },
+    timeLimits,
     ...(stallMs === undefined ? {} : { stallMs }),
+    ...(keptDays === undefined ? {} : { keepEndedMs: keptDays * DAY_MS }),
     onEvent: (event) => void tell(store, event, options),
     log: (message) => process.stderr.write(`${printable(message)}\n`),
   });
@@ -57,7 +57,8 @@ export async function workerCommand(options: WorkerCommandOptions): Promise<numb
   await untilSignal(worker);
   await queue.close();
   await store.close();
-  return EXIT.ok;
+  // A step that was cut off may go on for as long as it likes; it can commit nothing any more.
+  return exitWith(EXIT.ok);
 }
 
 /**
@@ -130,10 +131,7 @@ function untilSignal(worker: TaskWorker): Promise<void> {
     process.on("disconnect", onSignal);
     // Listened to, the channel alone would keep this process.
     process.channel?.unref();
+    // It may have gone while this one was about to start.
+    if (process.send && !process.connected) onSignal();
   });
-}
-
-function milliseconds(option: string, text: string | undefined): number | undefined {
-  const seconds = wholeNumber(option, text, 1, LONGEST_S);
-  return seconds === undefined ? undefined : seconds * 1000;
 }

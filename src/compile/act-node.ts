@@ -6,6 +6,7 @@ import { questionRequest } from "../people/requests.ts";
 import { NO_USAGE, type Execution, type Observation, type Pending } from "../state/execution.ts";
 import { settle, type Settlement } from "../workflow/settle.ts";
 import { fail, FREE } from "../workflow/record.ts";
+import type { PendingConsent } from "../workflow/consent.ts";
 import type { Snapshot } from "../workflow/define.ts";
 import { actCalls } from "./act-calls.ts";
 import { actChild } from "./act-child.ts";
@@ -13,6 +14,7 @@ import { actWorkflows } from "./act-map.ts";
 import { expired, pause, type Action } from "./action.ts";
 import { updateWithFacts } from "./facts.ts";
 import { snapshotOf, type ChannelValues } from "./channels.ts";
+import { obtainConsent } from "./consent.ts";
 import { enter, FORKS, type Runtime } from "./runtime.ts";
 
 /**
@@ -30,13 +32,14 @@ export function actNode(runtime: Runtime) {
     const forks = Number(config.configurable?.[FORKS] ?? 0);
     const checkpointId = config.executionInfo?.checkpointId ?? "";
     const action: Action = { runtime, snapshot, lease, forks, checkpointId, config };
+    if (pending.kind === "consent") return { execution: await obtainConsent(action, pending) };
     const outcome = await carryOut(action, pending);
     faultPoint("before-commit");
     return commit(runtime, snapshot, outcome);
   };
 }
 
-function carryOut(action: Action, pending: Pending): Promise<Settlement> {
+function carryOut(action: Action, pending: Exclude<Pending, PendingConsent>): Promise<Settlement> {
   switch (pending.kind) {
     case "question":
       return askPerson(action, pending);

@@ -2,6 +2,7 @@ import { WorkflowError } from "../errors.ts";
 import { isPlainObject, shorten } from "../internal/json.ts";
 import { checkText } from "../people/replies.ts";
 import type { Request } from "../people/requests.ts";
+import type { Execution, TaskError } from "../state/execution.ts";
 import { applyPatch } from "../state/patch.ts";
 import { emptyState } from "../state/fields.ts";
 import { stateFault } from "../workflow/state-budget.ts";
@@ -52,12 +53,17 @@ export function admitInput(workflow: AnyWorkflow, input: unknown, situation: Sit
       { details: { taskId } },
     );
   }
-  if (isFinished(workflow, head.execution)) throw taskFinished(taskId, head);
+  const { status, lastError } = head.execution;
+  const isFailed = status === "failed";
+  if (!isFailed && isFinished(workflow, head.execution)) throw taskFinished(taskId, head);
   const [only] = open;
-  if (!only) {
+  if (isFailed || !only) {
+    const [how, then] = isFailed
+      ? [`failed (${lastError?.code ?? "unknown"})`, "try again"]
+      : ["stopped in the middle", "let it go on"];
     throw new WorkflowError(
       "TASK_UNFINISHED",
-      `task ${taskId} stopped in the middle and takes no new input; wake it (resume without an answer) to let it go on`,
+      `task ${taskId} ${how} and takes no new input; wake it (resume without an answer) to ${then}`,
       { details: { taskId } },
     );
   }
@@ -96,17 +102,29 @@ export function taskExists(taskId: string): WorkflowError {
   return new WorkflowError("TASK_EXISTS", message, { details: { taskId } });
 }
 
+/** The refusal of what comes for a task that was completed or cancelled. */
 export function taskFinished(taskId: string, head: TaskHead): WorkflowError {
   const { status, lastError } = head.execution;
   if (status === "cancelled") {
     const message = `task ${taskId} was ${lastError?.message ?? "cancelled"}; it takes no more answers and no changes; start a new one`;
     return new WorkflowError("TASK_CANCELLED", message, { details: { taskId, status } });
   }
-  const how =
+  const message = `task ${taskId} was completed; it takes no more answers and no changes; start a new one`;
+  return new WorkflowError("TASK_FINISHED", message, { details: { taskId, status } });
+}
+
+/** The refusal of an answer to a task that can go on without one. */
+export function asksNothing(
+  taskId: string,
+  task: Pick<Execution, "status" | "step"> & { readonly lastError?: TaskError | null },
+): WorkflowError {
+  const { status, step, lastError } = task;
+  const [stands, then] =
     status === "failed"
-      ? `failed (${lastError?.code ?? "unknown"}); resume it without an answer to try again`
-      : "was completed; it takes no more answers and no changes; start a new one";
-  return new WorkflowError("TASK_FINISHED", `task ${taskId} ${how}`, { details: { taskId, status } });
+      ? [`it failed (${lastError?.code ?? "unknown"})`, "try again"]
+      : [`it is ${status} at ${step}`, "let it go on"];
+  const message = `task ${taskId} asks nothing now: ${stands}; resume it without an answer to ${then}`;
+  return new WorkflowError("TASK_NOT_WAITING", message, { details: { taskId, status } });
 }
 
 /** An input's message and fields, checked as a patch to an empty state. */

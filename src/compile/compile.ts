@@ -2,7 +2,7 @@ import type { BaseChatModel } from "@langchain/core/language_models/chat_models"
 import { Command, END, INTERRUPT, MemorySaver, START, StateGraph } from "@langchain/langgraph";
 import type { BaseCheckpointSaver } from "@langchain/langgraph-checkpoint";
 import type { OutputMode } from "../decision/providers.ts";
-import type { ToolArguments } from "../decision/schema.ts";
+import type { SchemaScope, ToolArguments } from "../decision/schema.ts";
 import { isWorkflowError, WorkflowError } from "../errors.ts";
 import { systemClock, type Clock } from "../internal/clock.ts";
 import { declareSecrets } from "../internal/redact.ts";
@@ -18,6 +18,7 @@ import { actNode } from "./act-node.ts";
 import { cancelTask } from "./cancel.ts";
 import { channelsOf, snapshotOf, type ChannelValues } from "./channels.ts";
 import type { ChildRunner } from "./child.ts";
+import type { ConsentOptions } from "./consent.ts";
 import { InProcessStore } from "./in-process-store.ts";
 import { leanWriters, NodeBody, Route } from "./node-body.ts";
 import { openRequests } from "./open-requests.ts";
@@ -54,10 +55,19 @@ export interface CompileOptions {
    * `full` unless set, `open` where the answer is plain JSON.
    */
   readonly toolArguments?: ToolArguments;
+  /**
+   * For what the schema of an answer is made: for the `step` as it stands, so that a strict output mode lets a model
+   * name only what is open; or once for the whole `workflow`, which a provider's cache finds again after a move
+   * (OpenAI's and Anthropic's have the schema before the prompt), and code alone refuses what is not open. `step`
+   * unless set; plain JSON has it behind the prompt, always for the step.
+   */
+  readonly schemaScope?: SchemaScope;
   /** The longest that one model answer may take, in milliseconds; 120,000 unless set. */
   readonly modelTimeoutMs?: number;
   /** Handed to code steps as `context.clients`. */
   readonly clients?: Readonly<Record<string, unknown>>;
+  /** What may go to models without asking anybody, of the kinds of data that the workflow declares as sensitive. */
+  readonly consent?: ConsentOptions;
   readonly clock?: Clock;
   /**
    * Names of environment variables whose values are never kept or shown: they are replaced in state,
@@ -171,8 +181,10 @@ function runtimeOf(workflow: AnyWorkflow, options: CompileOptions): Runtime {
     planner: options.planner,
     outputMode: options.outputMode,
     toolArguments: options.toolArguments,
+    schemaScope: options.schemaScope,
     modelTimeoutMs: options.modelTimeoutMs ?? DEFAULT_MODEL_TIMEOUT_MS,
     clients: options.clients ?? {},
+    consent: options.consent ?? {},
     children: childRunners(workflow, shared),
     endedChildren: new Map(),
   };

@@ -6,7 +6,7 @@ import type { Policy } from "../view/options.ts";
 import { focusIn, workIn } from "../view/work.ts";
 import { stepLimit, type AnyWorkflow } from "../workflow/define.ts";
 import type { WaitingRequest } from "./describe.ts";
-import type { TaskEvent } from "./store.ts";
+import type { TaskEvent, TaskOwner } from "./store.ts";
 
 /** A task as a check-up sees it. */
 export interface Patient {
@@ -22,8 +22,8 @@ export interface Patient {
   /** Milliseconds since the epoch: when something last happened to it, and now. */
   readonly updatedAt: number;
   readonly now: number;
-  /** Whether a process runs it now. */
-  readonly isRun: boolean;
+  /** The process that runs it now; null where none does. */
+  readonly owner: TaskOwner | null;
   /** What its prompts show of the past; null where that is not known. */
   readonly policy: Policy | null;
   /** The files that are not as the task knows them. */
@@ -40,6 +40,7 @@ export interface Trouble {
     | "VAGUE_STEPS"
     | "TOKENS_RISE"
     | "FILES_CHANGED"
+    | "STUCK"
     | "LEFT_BEHIND"
     | "NO_PROGRESS"
     | "REPEATED_CALLS"
@@ -65,6 +66,8 @@ export function diagnose(patient: Patient): readonly Trouble[] {
 
 /** A task on which nobody works for so long was left behind. */
 const LEFT_AFTER_MS = 60_000;
+/** One that is run, and of which nothing was written down for so long, hangs. */
+const STUCK_AFTER_MS = 600_000;
 /** So many decisions in a row without anything new are no progress. */
 const IDLE_DECISIONS = 5;
 const SAME_CALLS = 4;
@@ -96,24 +99,41 @@ const failed: Check = ({ status, lastError }) =>
         },
       ];
 
-const leftBehind: Check = ({ status, isRun, updatedAt, now }) => {
+const stuck: Check = (patient) => {
+  const { owner, events, execution, updatedAt, now } = patient;
+  if (isOver(patient) || owner === null) return [];
+  // What runs calls writes each down, and commits when all are done.
+  const since = Math.max(updatedAt, owner.since ?? 0, events.at(-1)?.at ?? 0);
+  if (now - since < STUCK_AFTER_MS) return [];
+  return [
+    {
+      code: "STUCK",
+      evidence: `process ${owner.pid} on ${owner.host} runs ${execution.step}, and has committed nothing since ${new Date(since).toISOString()} (${minutes(now - since)} min)`,
+      action:
+        "if it takes that long, wait; else cancel the task, or end that process and resume. A tool's timeoutMs, and --step-timeout of serve, worker and batch, end what hangs",
+    },
+  ];
+};
+
+const minutes = (ms: number) => Math.floor(ms / 60_000);
+
+const leftBehind: Check = ({ status, owner, updatedAt, now }) => {
   const isOpen = status === "running" || status === "created";
-  if (!isOpen || isRun || now - updatedAt < LEFT_AFTER_MS) return [];
-  const minutes = Math.floor((now - updatedAt) / 60_000);
+  if (!isOpen || owner || now - updatedAt < LEFT_AFTER_MS) return [];
   return [
     {
       code: "LEFT_BEHIND",
-      evidence: `it waits for nobody, no process runs it, and nothing has happened for ${minutes} min`,
+      evidence: `it waits for nobody, no process runs it, and nothing has happened for ${minutes(now - updatedAt)} min`,
       action: "resume it; it goes on at its last commit. Where an agent outside decides, that one has to go on",
     },
   ];
 };
 
-const unknownCalls: Check = ({ waiting, events, isRun }) => {
+const unknownCalls: Check = ({ waiting, events, owner }) => {
   const asked = waiting.filter(({ kind }) => kind === "unknown");
   const returned = new Set(events.filter(({ kind }) => kind === "returned").map(({ data }) => data.key));
   const begun =
-    isRun || asked.length > 0 ? [] : events.filter(({ kind, data }) => kind === "call" && !returned.has(data.key));
+    owner || asked.length > 0 ? [] : events.filter(({ kind, data }) => kind === "call" && !returned.has(data.key));
   const named = [
     ...asked.map(({ id, tool }) => `${tool} (request ${id})`),
     ...new Set(begun.map(({ data }) => `${String(data.tool)} (call ${String(data.key)})`)),
@@ -300,6 +320,7 @@ const CHECKS: readonly Check[] = [
   failed,
   unknownCalls,
   expiredRequests,
+  stuck,
   leftBehind,
   drift,
   noProgress,

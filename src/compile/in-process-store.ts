@@ -1,6 +1,7 @@
 import type { BaseCheckpointSaver } from "@langchain/langgraph-checkpoint";
 import { WorkflowError } from "../errors.ts";
 import type { Clock } from "../internal/clock.ts";
+import type { ConsentFilter, ConsentRow, TenantConsentRow } from "../people/consent.ts";
 import type { OwnerState, Request, RequestRow, Vote } from "../people/requests.ts";
 import { countVote } from "../people/votes.ts";
 import { executionSchema, type CallResult } from "../state/execution.ts";
@@ -8,8 +9,24 @@ import { stateIn } from "../state/fields.ts";
 import { GRACE_MS, type Holder, type Intent, type IntentState, type NewArtifact } from "../tools/journal.ts";
 import type { Artifact, ArtifactInfo } from "../workflow/artifact.ts";
 import type { AnyWorkflow } from "../workflow/define.ts";
+import { InProcessConsents } from "./in-process-consents.ts";
+import { pageOfOpen, pageOfTasks, pageOfUntouched } from "./in-process-lists.ts";
 import { judge, migratingSaver, workflowOf } from "./releases.ts";
-import type { Lease, LookedAt, ParentPause, TaskEvent, TaskHead, TaskRow, TaskStore } from "./store.ts";
+import { tenantOf } from "./task-id.ts";
+import type {
+  Lease,
+  LookedAt,
+  OpenFilter,
+  OpenRequest,
+  ParentPause,
+  TaskEvent,
+  TaskFilter,
+  TaskHead,
+  TaskRow,
+  TaskStore,
+  UntouchedFilter,
+  UntouchedTask,
+} from "./store.ts";
 
 interface TaskMemory {
   token: number;
@@ -36,6 +53,7 @@ export class InProcessStore implements TaskStore {
   private readonly clock: Clock;
   private readonly memory = new Map<string, TaskMemory>();
   private readonly workflows = new Map<string, AnyWorkflow>();
+  private readonly decided = new InProcessConsents();
 
   constructor(checkpointer: BaseCheckpointSaver, clock: Clock) {
     this.saver = checkpointer;
@@ -164,8 +182,25 @@ export class InProcessStore implements TaskStore {
     } else if (row && "approvedBy" in counted) {
       memory.requests.set(id, { ...row, approvedBy: [...row.approvedBy, counted.approvedBy] });
     }
-    await this.append(taskId, -1, "answered", { id, who: vote.who, answer: vote.answer });
+    const { who, answer, reason } = vote;
+    await this.append(taskId, -1, "answered", { id, who, answer, ...(reason === undefined ? {} : { reason }) });
     return memory.held ?? "free";
+  }
+
+  consents(taskId: string, workflow: string): Promise<readonly ConsentRow[]> {
+    return this.decided.consents(taskId, workflow);
+  }
+
+  keepConsents(taskId: string, rows: readonly ConsentRow[]): Promise<void> {
+    return this.decided.keepConsents(taskId, rows);
+  }
+
+  allConsents(tenant?: string): Promise<readonly TenantConsentRow[]> {
+    return this.decided.allConsents(tenant);
+  }
+
+  withdrawConsents(filter: ConsentFilter): Promise<number> {
+    return this.decided.withdrawConsents(filter);
   }
 
   async intend(holder: Holder, _checkpointId: string, intent: Intent): Promise<IntentState> {
@@ -255,11 +290,12 @@ export class InProcessStore implements TaskStore {
     return this.of(taskId).events.find((event) => event.kind === kind) ?? null;
   }
 
-  async tasks(): Promise<readonly TaskRow[]> {
+  async tasks(filter: TaskFilter = {}): Promise<readonly TaskRow[]> {
+    const { tenant, workflow } = filter;
     const rows: TaskRow[] = [];
     for (const taskId of this.memory.keys()) {
-      const head = await this.look(taskId);
-      if (!head) continue;
+      const head = tenant === undefined || tenantOf(taskId) === tenant ? await this.look(taskId) : null;
+      if (!head || (workflow ?? head.execution.workflow) !== head.execution.workflow) continue;
       const waiting = [...this.of(taskId).requests.values()].filter(
         (row) => row.answer === null && row.decision === head.execution.pending?.decision && row.forks === head.forks,
       );
@@ -267,7 +303,22 @@ export class InProcessStore implements TaskStore {
       const stands = { taskId, execution: head.execution, updatedAt, waiting: waiting.map((row) => row.request) };
       rows.push(head.quarantine === null ? stands : { ...stands, quarantine: head.quarantine });
     }
-    return rows.toSorted((a, b) => b.updatedAt - a.updatedAt);
+    return pageOfTasks(rows, filter);
+  }
+
+  async openRequests(filter: OpenFilter): Promise<readonly OpenRequest[]> {
+    const { tenant, workflow } = filter;
+    const among = { ...(tenant === undefined ? {} : { tenant }), ...(workflow === undefined ? {} : { workflow }) };
+    return pageOfOpen(await this.tasks(among), filter);
+  }
+
+  async untouchedTasks(filter: UntouchedFilter): Promise<readonly UntouchedTask[]> {
+    const tasks: UntouchedTask[] = [];
+    for (const { taskId } of await this.tasks({ workflow: filter.workflow })) {
+      const head = await this.look(taskId);
+      if (head) tasks.push({ taskId, updatedAt: head.updatedAt });
+    }
+    return pageOfUntouched(tasks, filter);
   }
 
   async deleteTask(taskId: string): Promise<void> {

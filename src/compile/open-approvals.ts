@@ -1,6 +1,7 @@
 import { childTaskIds } from "./child.ts";
 import { describeRequests, type WaitingRequest } from "./describe.ts";
-import type { TaskRow, TaskStore } from "./store.ts";
+import { openRequests } from "./open-requests.ts";
+import type { OpenFilter, OpenPlace, TaskRow, TaskStore } from "./store.ts";
 
 /** An approval, or a call of which a person has to say whether it happened, with the task that asks. */
 export interface OpenApproval {
@@ -8,20 +9,52 @@ export interface OpenApproval {
   readonly request: WaitingRequest;
 }
 
-/** Every approval that is open among these tasks; what expires first comes first. */
-export async function openApprovals(store: TaskStore, rows: readonly TaskRow[]): Promise<readonly OpenApproval[]> {
-  const children = new Set(rows.flatMap(askingChildren));
-  const open: OpenApproval[] = [];
-  for (const row of rows.filter(({ taskId }) => !children.has(taskId))) {
-    const approvals = row.waiting.filter(({ kind }) => kind !== "question");
-    for (const request of await describeRequests(store, row.taskId, approvals)) open.push({ row, request });
-  }
-  const expires = ({ request }: OpenApproval) => request.expiresAt ?? Infinity;
-  // Not a difference: that of two that never expire is no number.
-  return open.toSorted((a, b) => (expires(a) < expires(b) ? -1 : expires(a) > expires(b) ? 1 : 0));
+/** A page of open approvals. */
+export interface ApprovalPage {
+  readonly approvals: readonly OpenApproval[];
+  /** Where the next page begins; null where there is none. */
+  readonly next: OpenPlace | null;
 }
 
-/** Child workflows whose requests a task passes on: they are answered at their parent. */
+/** A page of the approvals that are open, of a tenant or of all; what expires first comes first. */
+export async function openApprovals(
+  store: TaskStore,
+  filter: Pick<OpenFilter, "tenant" | "after" | "limit">,
+): Promise<ApprovalPage> {
+  const approvals: OpenApproval[] = [];
+  const rows = new Map<string, TaskRow | null>();
+  for (let { after } = filter; ;) {
+    const limit = filter.limit - approvals.length;
+    const page = await store.openRequests({ ...filter, approvals: true, limit, ...(after ? { after } : {}) });
+    for (const { taskId, request } of page) {
+      after = { taskId, id: request.id, ...(request.expiresAt === undefined ? {} : { expiresAt: request.expiresAt }) };
+      if (!rows.has(taskId)) rows.set(taskId, await askingRow(store, taskId));
+      const row = rows.get(taskId);
+      // It may have been answered since the page was read.
+      const open = row?.waiting.filter(({ id }) => id === request.id) ?? [];
+      for (const described of await describeRequests(store, taskId, open))
+        if (row) approvals.push({ row, request: described });
+    }
+    if (page.length < limit || !after) return { approvals, next: null };
+    if (approvals.length === filter.limit) return { approvals, next: after };
+  }
+}
+
+/** A task with what it waits for; null where its requests are answered at its parent, which passes them on. */
+async function askingRow(store: TaskStore, taskId: string): Promise<TaskRow | null> {
+  const [, parentId] = /^(.+)\/[^/]+\/\d+\.\d+(?:\.\d+)?$/s.exec(taskId) ?? [];
+  const parent = parentId === undefined ? null : await rowOf(store, parentId);
+  return parent && askingChildren(parent).includes(taskId) ? null : rowOf(store, taskId);
+}
+
+async function rowOf(store: TaskStore, taskId: string): Promise<TaskRow | null> {
+  const head = await store.look(taskId);
+  if (!head) return null;
+  const { execution, updatedAt } = head;
+  return { taskId, execution, updatedAt, waiting: await openRequests(store, taskId, head) };
+}
+
+/** Child workflows whose requests a task passes on. */
 function askingChildren({ taskId, execution, waiting }: TaskRow): readonly string[] {
   return waiting.flatMap(({ id }) => {
     const [, forks] = /^w\d+\.(\d+)(?:\.\d+)?\//.exec(id) ?? [];

@@ -1,5 +1,6 @@
 import type { Request } from "../people/requests.ts";
 import type { TaskHead, TaskStore } from "./store.ts";
+import { isDecided } from "./consent.ts";
 import { questionRequest } from "../people/requests.ts";
 
 /**
@@ -20,6 +21,7 @@ export async function openRequests(
     // The row alone knows until when it may be answered.
     return row?.answer ? [] : [{ ...row?.request, ...request }];
   }
+  if (pending.kind === "consent" && (await isDecided(store, taskId, head.execution.workflow, pending))) return [];
   const rows = await store.requests(taskId, pending.decision, head.forks);
   return rows.filter((row) => row.answer === null).map((row) => row.request);
 }

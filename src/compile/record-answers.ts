@@ -1,7 +1,8 @@
 import { INTERRUPT } from "@langchain/langgraph";
 import { WorkflowError } from "../errors.ts";
 import { shorten } from "../internal/json.ts";
-import { redactDeep } from "../internal/redact.ts";
+import { redact, redactDeep } from "../internal/redact.ts";
+import { consentEditFault } from "../people/consent-request.ts";
 import { countVote } from "../people/votes.ts";
 import { readReplies } from "../people/replies.ts";
 import type { Answer, Request, Vote } from "../people/requests.ts";
@@ -10,7 +11,7 @@ import type { AnyWorkflow } from "../workflow/define.ts";
 import type { RuntimeStep } from "../workflow/step.ts";
 import type { AnyTool } from "../workflow/tool.ts";
 import { isFinished } from "../workflow/next-step.ts";
-import { checkWorkflow, taskFinished, unknownTask } from "./admit-input.ts";
+import { asksNothing, checkWorkflow, taskFinished, unknownTask } from "./admit-input.ts";
 import { openRequests } from "./open-requests.ts";
 import type { Runtime } from "./runtime.ts";
 import type { TaskHead, TaskStore } from "./store.ts";
@@ -51,7 +52,7 @@ async function shownRequests(
  * Stores the answers in a resume value as rows, before any run and without the lease. When it
  * returns, somebody has to wake the task.
  *
- * @throws WRONG_WORKFLOW, TASK_FINISHED, STALE_RESUME, and TASK_BUSY (with `details.recorded`) where the running owner will see the answers by itself.
+ * @throws WRONG_WORKFLOW, TASK_FINISHED, TASK_CANCELLED, TASK_NOT_WAITING, STALE_RESUME, and TASK_BUSY (with `details.recorded`) where the running owner will see the answers by itself.
  */
 export async function recordReplies(
   runtime: Runtime,
@@ -63,6 +64,7 @@ export async function recordReplies(
   const head = await store.head(taskId);
   if (!head) throw unknownTask(taskId);
   checkWorkflow(workflow, taskId, head);
+  if (head.execution.status === "failed") throw asksNothing(taskId, head.execution);
   if (isFinished(workflow, head.execution)) throw taskFinished(taskId, head);
   const shown = await shownRequests(runtime, taskId);
   const open = await openOrShown(runtime, taskId, head, shown.requests);
@@ -71,8 +73,14 @@ export async function recordReplies(
     const request = open.find((candidate) => candidate.id === reply.id);
     if (!request) throw await notOpen(store, taskId, head, reply.id, open);
     const step = workflow.steps[head.execution.step];
+    refuseConsentEdit(head, request, reply.answer);
     const answer = redactDeep(checkEdited(workflow, step, request, reply.answer));
-    const vote = { answer, who, ...(reply.shown === undefined ? {} : { shown: reply.shown }) };
+    const vote = {
+      answer,
+      who,
+      ...(reply.shown === undefined ? {} : { shown: reply.shown }),
+      ...(reply.reason === undefined ? {} : { reason: redact(reply.reason) }),
+    };
     await addShown(store, taskId, head, request);
     // All of them are judged before any is written.
     countVote(taskId, request.id, await store.request(taskId, request.id), vote, clock.now());
@@ -143,6 +151,13 @@ function checkEdited(workflow: AnyWorkflow, step: RuntimeStep | undefined, reque
   throw new WorkflowError("INVALID_REPLY", `the edit was not taken: ${checked.reason}`, {
     details: { id: request.id },
   });
+}
+
+/** A consent that is edited leaves some of the kinds that were asked about. */
+function refuseConsentEdit({ execution: { pending } }: TaskHead, { id }: Request, answer: Answer): void {
+  if (pending?.kind !== "consent" || answer.type !== "edit") return;
+  const fault = consentEditFault(pending.kinds, answer.args);
+  if (fault !== null) throw new WorkflowError("INVALID_REPLY", `the edit was not taken: ${fault}`, { details: { id } });
 }
 
 /** The tools that a name may mean; that of a request passed on from a child workflow is the child's. */

@@ -4,6 +4,7 @@ import type { Memories, MemoryTask } from "../memory/memories.ts";
 import type { Memory } from "../memory/memory.ts";
 import type { CallResult } from "../state/execution.ts";
 import type { Memorable } from "../workflow/memorable.ts";
+import { kindsOf } from "../workflow/sensitive.ts";
 import type { AnyTool } from "../workflow/tool.ts";
 import type { Action } from "./action.ts";
 
@@ -27,13 +28,16 @@ export async function rememberResults(
   const memory = memories.of({ taskId, state: snapshot.state });
   const notes: string[] = [];
   for (const result of results) {
-    const found = memorableIn(workflow.tools[result.tool], result);
+    const tool = workflow.tools[result.tool];
+    const found = memorableIn(tool, result);
+    const isSensitive = tool !== undefined && kindsOf(tool).length > 0;
     if (typeof found === "string") notes.push(`what ${result.id} found was not remembered: ${found}`);
     else if (found.length > 0 && !memory)
       notes.push(`what ${result.id} found was not remembered: it is not known whose memory this is`);
     else if (found.length > 0 && memory) {
       const told = [];
-      for (const one of found) told.push(await write(memory, { ...one, taskId, step: snapshot.execution.step }));
+      for (const one of found)
+        told.push(await write(memory, { ...one, taskId, step: snapshot.execution.step }, isSensitive));
       notes.push(`remembered of ${result.id} for later tasks: ${told.join(", ")}`);
     }
   }
@@ -50,9 +54,9 @@ function memorableIn(tool: AnyTool | undefined, result: CallResult): readonly Me
   }
 }
 
-async function write(memory: Memory, found: Parameters<Memory["remember"]>[0]): Promise<string> {
+async function write(memory: Memory, found: Parameters<Memory["remember"]>[0], isSensitive: boolean): Promise<string> {
   try {
-    const { id, type, priority } = (await memory.remember(found)).memory;
+    const { id, type, priority } = (await memory.remember(found, isSensitive)).memory;
     return `${id} (${type}, priority ${priority})`;
   } catch (error) {
     // One that cannot be written would fail the task for ever; a store that is away may be there the next time.

@@ -3,12 +3,18 @@ import { WorkflowError } from "../errors.ts";
 import { shorten } from "../internal/json.ts";
 import { NAMED_REPLIES } from "../people/replies.ts";
 import type { Request } from "../people/requests.ts";
+import { asksNothing } from "./admit-input.ts";
 import type { TaskDescription } from "./describe.ts";
 import { openRequests } from "./open-requests.ts";
 import type { TaskStore } from "./store.ts";
 
 /** What a person does about a request. */
-export type PersonsReply =
+export type PersonsReply = Verdict & {
+  /** Why, for the log; a rejection's own reason is told to the model. */
+  readonly note?: string | undefined;
+};
+
+type Verdict =
   | { readonly verb: "answer"; readonly text: string }
   | { readonly verb: "approve" }
   | { readonly verb: "reject"; readonly reason: string }
@@ -43,17 +49,19 @@ export async function replyTo(
   const request = await targetOf(store, task, open, { id, words });
   if (!request) return new Command({ resume: formOf(verdict, undefined) });
   checkVerb(taskId, request, verdict, words);
-  const named = { id: request.id, shown: words.shown ?? request.digest, reply: formOf(verdict, request) };
+  const { note: reason } = verdict;
+  const named = { id: request.id, shown: words.shown ?? request.digest, reply: formOf(verdict, request), reason };
   return new Command({ resume: { [NAMED_REPLIES]: [named] } });
 }
 
 /** The request that is meant; null where the graph itself knows better why there is none. */
 async function targetOf(
   store: TaskStore,
-  { taskId, status, step }: TaskDescription,
+  task: TaskDescription,
   open: readonly Request[],
   { id, words }: { id: string | undefined; words: ReplyWords },
 ): Promise<Request | null> {
+  const { taskId, status } = task;
   const ids = open.map((request) => request.id).join(", ") || "nothing";
   if (id !== undefined) {
     const request = open.find((candidate) => candidate.id === id) ?? (await store.request(taskId, id))?.request;
@@ -73,10 +81,7 @@ async function targetOf(
       },
     );
   }
-  if (!only && (status === "created" || status === "running")) {
-    const message = `task ${taskId} asks nothing now (it is ${status} at ${step}); resume it without an answer to let it go on`;
-    throw new WorkflowError("TASK_NOT_WAITING", message, { details: { taskId } });
-  }
+  if (!only && (status === "created" || status === "running" || status === "failed")) throw asksNothing(taskId, task);
   return only ?? null;
 }
 

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { isCommand } from "@langchain/langgraph";
-import { isWorkflowError, WorkflowError } from "../errors.ts";
+import { isWorkflowError, WorkflowError, type ErrorCode } from "../errors.ts";
 import { digest } from "../internal/digest.ts";
 import { redact, redactDeep } from "../internal/redact.ts";
 import { admitInput, taskFinished, type Admitted } from "./admit-input.ts";
@@ -228,8 +228,17 @@ async function spentBefore(runtime: Runtime, taskId: string): Promise<object | u
     : undefined;
 }
 
+/** Errors that end a run before anything of it is committed, so that nothing but the log tells of them. */
+const LOGGED: readonly ErrorCode[] = [
+  "MODEL_FAILED",
+  "MODEL_TIMEOUT",
+  "STEP_FAILED",
+  "MISSING_MODEL",
+  "CONSENT_WITHHELD",
+];
+
 async function noteError(runtime: Runtime, taskId: string, error: unknown): Promise<void> {
-  if (!isWorkflowError(error, "MODEL_FAILED", "MODEL_TIMEOUT", "STEP_FAILED", "MISSING_MODEL")) return;
+  if (!isWorkflowError(error, ...LOGGED)) return;
   const head = await runtime.store.head(taskId).catch(() => null);
   const step = head?.execution.step ?? runtime.workflow.initial;
   await runtime.store

@@ -1,7 +1,7 @@
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import type { LangGraphRunnableConfig } from "@langchain/langgraph";
 import type { OutputMode } from "../decision/providers.ts";
-import type { ToolArguments } from "../decision/schema.ts";
+import type { SchemaScope, ToolArguments } from "../decision/schema.ts";
 import { WorkflowError } from "../errors.ts";
 import type { Clock } from "../internal/clock.ts";
 import type { ViewOptions } from "../view/options.ts";
@@ -11,6 +11,7 @@ import { dueNode } from "../workflow/next-step.ts";
 import { LEASE_TOKEN, type Lease, type TaskStore } from "./store.ts";
 import type { Execution } from "../state/execution.ts";
 import type { ChildRunner } from "./child.ts";
+import type { ConsentOptions } from "./consent.ts";
 
 /** What all nodes of one compiled workflow share. */
 export interface Runtime {
@@ -21,6 +22,7 @@ export interface Runtime {
   readonly planner: BaseChatModel | undefined;
   readonly outputMode: OutputMode | undefined;
   readonly toolArguments: ToolArguments | undefined;
+  readonly schemaScope: SchemaScope | undefined;
   readonly modelTimeoutMs: number;
   readonly view: ViewOptions;
   /** Whose memory block each prompt shows; none unless set. */
@@ -28,6 +30,8 @@ export interface Runtime {
   /** Those of the workflows that are steps of this one, by their name. */
   readonly childMemories: Readonly<Record<string, Memories>> | undefined;
   readonly clients: Readonly<Record<string, unknown>>;
+  /** What is settled about sensitive data before anybody is asked. */
+  readonly consent: ConsentOptions;
   readonly clock: Clock;
   /** Runs the workflows that are steps of this one, by step. */
   readonly children: Readonly<Record<string, ChildRunner>>;

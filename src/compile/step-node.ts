@@ -1,26 +1,25 @@
 import { isGraphBubbleUp, type LangGraphRunnableConfig } from "@langchain/langgraph";
-import { decide } from "../decision/decide.ts";
 import { shapeDecision } from "../decision/parse.ts";
 import { isWorkflowError, WorkflowError } from "../errors.ts";
 import { faultPoint } from "../internal/fault-point.ts";
 import { frozenCopy, isPlainObject, shorten } from "../internal/json.ts";
 import { redact, redactDeep } from "../internal/redact.ts";
-import { NO_USAGE, type Execution, type Observation, type Usage } from "../state/execution.ts";
+import type { Execution, Observation } from "../state/execution.ts";
 import type { Refusal } from "../state/patch.ts";
-import { assignmentOf } from "../view/assignment.ts";
 import { applyDecision, MAX_ITEMS, reachedLimit, startChild, type Update } from "../workflow/advance.ts";
-import { phaseOf } from "../workflow/plan.ts";
+import { awaitConsent } from "../workflow/consent.ts";
 import { fail, FREE, type Decision, type DecisionCost } from "../workflow/record.ts";
 import type { Snapshot } from "../workflow/define.ts";
 import type { RuntimeMap, RuntimeStep } from "../workflow/step.ts";
 import { outputOf } from "./act-map.ts";
+import { askTheModel, modelFor } from "./ask-model.ts";
 import { snapshotOf, type ChannelValues } from "./channels.ts";
+import { exposureTo, requireNeeded } from "./consent.ts";
 import { keepFacts } from "./facts.ts";
 import { rememberedFor } from "./remembered.ts";
 import { decideOutside, outsideOf } from "./outside.ts";
-import { enter, SPENT, STREAM_REPLIES, TASK_DECISIONS, UNTRUSTED, type Runtime } from "./runtime.ts";
+import { enter, TASK_DECISIONS, UNTRUSTED, type Runtime } from "./runtime.ts";
 import type { Lease } from "./store.ts";
-import { viewOf } from "./view-of.ts";
 
 /**
  * The body of a step: makes one decision and commits it in this superstep. An action (a question, a
@@ -30,13 +29,15 @@ export function stepNode(runtime: Runtime, name: string, step: RuntimeStep) {
   return async (values: ChannelValues, config: LangGraphRunnableConfig): Promise<Record<string, unknown>> => {
     const lease = enter(runtime, name, values.execution, config);
     const isCode = step.run !== undefined || step.map !== undefined || step.workflow !== undefined;
+    // Who decides in place of the model, where somebody does.
+    const outside = isCode ? null : outsideOf(config.configurable);
     const { workflow, memories } = runtime;
     const owner = () => ({ taskId: lease.taskId, state: snapshotOf(workflow, values).state });
     const memory = isCode || !memories ? [] : await rememberedFor(memories, owner());
     const isUntrusted =
       config.configurable?.[UNTRUSTED] === true ||
       // What an agent outside has read nobody knows.
-      (!isCode && outsideOf(config.configurable) !== null) ||
+      outside !== null ||
       (runtime.workflow.untrustedMessages && values.message !== null) ||
       (memory.length > 0 && runtime.memories?.isTrusted !== true);
     const limited: unknown = config.configurable?.[TASK_DECISIONS];
@@ -58,12 +59,19 @@ export function stepNode(runtime: Runtime, name: string, step: RuntimeStep) {
       const child = { workflow: step.map.workflow.name, inputs: items };
       return write(startChild(snapshot, child, observation), values);
     }
+    const asksModel = !isCode && outside === null;
+    const exposed = asksModel ? await exposureTo(runtime, lease.taskId, modelFor(runtime, step, snapshot)) : null;
+    if (exposed?.needed) return write(awaitConsent(snapshot, exposed.needed, observation), values);
+    if (exposed) requireNeeded(workflow, exposed);
+    const withheld = exposed?.withheld ?? [];
     faultPoint("before-decision");
     const decided = items
       ? { ok: true as const, decision: mapDecision(runtime, name, snapshot, items), cost: FREE }
       : step.run
         ? await runCode(runtime, name, step.run, snapshot, observation, config)
-        : await askTheModel(runtime, step, { snapshot, observation, memory }, lease, config);
+        : outside
+          ? await decideOutside(runtime, outside, snapshot, lease)
+          : await askTheModel(runtime, step, { snapshot, observation, memory, withheld }, lease, config);
     if (!decided.ok) return write(refused(snapshot, decided.refusal, decided.cost, observation), values);
     faultPoint("after-decision");
     const number = snapshot.execution.decisions + 1;
@@ -179,69 +187,4 @@ async function guardUserCode<T>(step: string, work: () => T | Promise<T>): Promi
       { cause: error, details: { step } },
     );
   }
-}
-
-/** What a prompt is made from. */
-interface Shown {
-  readonly snapshot: Snapshot;
-  readonly observation: Observation | null;
-  /** Lines of the memory block. */
-  readonly memory: readonly string[];
-}
-
-async function askTheModel(
-  runtime: Runtime,
-  step: RuntimeStep,
-  { snapshot, observation, memory }: Shown,
-  lease: Lease,
-  config: LangGraphRunnableConfig,
-): Promise<Outcome> {
-  const outside = outsideOf(config.configurable);
-  if (outside) return decideOutside(runtime, outside, snapshot, lease);
-  const { execution } = snapshot;
-  const phase = phaseOf(runtime.workflow, execution.step, snapshot.state);
-  const planner = phase?.kind === "plan" ? (step.plan?.planner ?? runtime.planner) : undefined;
-  const model = planner ?? step.model ?? runtime.model;
-  if (!model) {
-    throw new WorkflowError(
-      "MISSING_MODEL",
-      `step ${execution.step} needs a model: pass compile(workflow, { model }) or give the step its own`,
-    );
-  }
-  const view = await viewOf(runtime, snapshot, observation, assignmentOf(phase), memory);
-  const streaming = config.configurable?.[STREAM_REPLIES] === true;
-  const { outputMode, toolArguments, modelTimeoutMs, clock, workflow, store } = runtime;
-  const say = (delta: string) => config.writer?.({ type: "reply", delta });
-  // What a guard may mend or send back is told when it has passed.
-  const isHeld = streaming && Boolean(step.guards?.length);
-  const decided = await decide({
-    workflow,
-    snapshot,
-    phase,
-    model,
-    view,
-    clock,
-    config,
-    timeoutMs: modelTimeoutMs,
-    spent: spentBefore(config, execution),
-    ...(outputMode ? { mode: outputMode } : {}),
-    ...(toolArguments ? { toolArguments } : {}),
-    ...(streaming ? { onReply: say, holdReply: isHeld } : {}),
-    onDoubt: (doubt) =>
-      store.append(lease.taskId, execution.revision, "doubted", { step: execution.step, reason: redact(doubt) }),
-    onRefusal: (refusal, answer) =>
-      store.append(lease.taskId, execution.revision, "refused", {
-        step: execution.step,
-        ...refusal,
-        answer: shorten(answer, 2000),
-      }),
-  });
-  if (isHeld && decided.ok && decided.decision.reply) say(decided.decision.reply);
-  return decided;
-}
-
-/** What answers cost that were refused at this revision in an earlier run, before a call that failed. */
-function spentBefore(config: LangGraphRunnableConfig, execution: Execution): Usage {
-  const spent = config.configurable?.[SPENT] as { revision: number; usage: Usage } | undefined;
-  return spent?.revision === execution.revision ? spent.usage : NO_USAGE;
 }

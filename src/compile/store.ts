@@ -1,5 +1,6 @@
 import type { BaseCheckpointSaver } from "@langchain/langgraph-checkpoint";
 import type { Execution } from "../state/execution.ts";
+import type { ConsentStore } from "../people/consent.ts";
 import type { Request, RequestStore } from "../people/requests.ts";
 import type { Journal } from "../tools/journal.ts";
 import type { Artifact, ArtifactInfo } from "../workflow/artifact.ts";
@@ -28,6 +29,14 @@ export interface Lease {
   readonly token: number;
 }
 
+/** The process that runs a task. */
+export interface TaskOwner {
+  readonly host: string;
+  readonly pid: number;
+  /** Milliseconds since the epoch; null where an older version has begun. */
+  readonly since: number | null;
+}
+
 /** One entry of a task's append-only log. */
 export interface TaskEvent {
   readonly sequence: number;
@@ -50,6 +59,58 @@ export interface TaskRow {
   readonly quarantine?: string;
 }
 
+/** Which tasks are listed; all unless something is set. */
+export interface TaskFilter {
+  /** Those of a tenant; with an empty text, those of none. */
+  readonly tenant?: string;
+  readonly workflow?: string;
+  /** Those that come behind this one in the list. */
+  readonly after?: { readonly updatedAt: number; readonly taskId: string };
+  readonly limit?: number;
+}
+
+/** A request that waits for an answer, with the task that asks. */
+export interface OpenRequest {
+  readonly taskId: string;
+  readonly workflow: string;
+  readonly request: Request;
+}
+
+/** Which open requests are listed. */
+export interface OpenFilter {
+  /** Those of a tenant's tasks; with an empty text, of those of none. */
+  readonly tenant?: string;
+  readonly workflow?: string;
+  /** True for those that are no questions. */
+  readonly approvals?: boolean;
+  /** Those whose time to answer is over then, in milliseconds since the epoch. */
+  readonly dueBy?: number;
+  /** Those that come behind this one in the list. */
+  readonly after?: OpenPlace;
+  readonly limit: number;
+}
+
+/** A place in the list of open requests. */
+export interface OpenPlace extends Pick<Request, "id" | "expiresAt"> {
+  readonly taskId: string;
+}
+
+/** Which tasks of a workflow have been left alone. */
+export interface UntouchedFilter {
+  readonly workflow: string;
+  /** Those that nothing has happened to since then, in milliseconds since the epoch. */
+  readonly since: number;
+  /** Those that come behind this one in the list. */
+  readonly after?: UntouchedTask;
+  readonly limit: number;
+}
+
+export interface UntouchedTask {
+  readonly taskId: string;
+  /** Milliseconds since the epoch. */
+  readonly updatedAt: number;
+}
+
 /** A pause that a task inside a foreign graph has raised in its parent. */
 export interface ParentPause {
   readonly ordinal: number;
@@ -61,7 +122,7 @@ export interface ParentPause {
  * Everything that the runtime keeps outside the graph's channels. `compile` is written against this
  * port; the stores implement it.
  */
-export interface TaskStore extends RequestStore, Journal {
+export interface TaskStore extends RequestStore, ConsentStore, Journal {
   readonly checkpointer: BaseCheckpointSaver;
   /** `store`: every write is checked in its transaction. `in-process`: only what runs in this process is checked. */
   readonly guarantees: "store" | "in-process";
@@ -111,8 +172,12 @@ export interface TaskStore extends RequestStore, Journal {
   artifact(taskId: string, id: string): Promise<Artifact | null>;
   /** What was set aside, oldest first. */
   artifacts(taskId: string): Promise<readonly ArtifactInfo[]>;
-  /** The latest changed task first. */
-  tasks(): Promise<readonly TaskRow[]>;
+  /** The latest changed task first; all of them, or those that a filter leaves. */
+  tasks(filter?: TaskFilter): Promise<readonly TaskRow[]>;
+  /** Requests that wait for an answer; what expires first comes first. */
+  openRequests(filter: OpenFilter): Promise<readonly OpenRequest[]>;
+  /** The longest untouched task first. */
+  untouchedTasks(filter: UntouchedFilter): Promise<readonly UntouchedTask[]>;
   /** Removes a task and everything that belongs to it. */
   deleteTask(taskId: string): Promise<void>;
 

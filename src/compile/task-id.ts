@@ -3,6 +3,18 @@ import { WorkflowError } from "../errors.ts";
 
 const MAX_TASK_ID = 2048;
 
+/** A tenant's tasks bear its name behind this mark, before their own id: `@acme/ticket-1`. */
+export const TENANT_MARK = "@";
+
+/**
+ * The tenant that a stored id names; empty where it has none. An id that has the mark and no name behind it is
+ * nobody's: it gives the mark, which no tenant is called. Pure.
+ */
+export function tenantOf(taskId: string): string {
+  if (!taskId.startsWith(TENANT_MARK)) return "";
+  return /^@([^/]+)\//.exec(taskId)?.[1] ?? TENANT_MARK;
+}
+
 /**
  * Checks what is to be a task's id.
  *

@@ -12,6 +12,7 @@ import { switched, techniqueShares, type Switches, type TechniqueShare } from ".
 import { barAtTheEnd, withFacts } from "../view/status-bar/told.ts";
 import { isSameObservation, transcript, type Turn } from "../view/transcript.ts";
 import { settle } from "../workflow/settle.ts";
+import { withhold, WITHHELD_NOTE } from "../view/withhold.ts";
 import type { AnyWorkflow, Snapshot } from "../workflow/define.ts";
 import { rememberedFor } from "./remembered.ts";
 import type { TaskEvent, TaskStore } from "./store.ts";
@@ -89,18 +90,23 @@ function viewUnder(
   view: ViewOptions,
   told: StatusBarInput,
   events: readonly TaskEvent[],
-  memory: readonly string[] = [],
+  { memory = [], withheld = [] }: { readonly memory?: readonly string[]; readonly withheld?: readonly string[] } = {},
 ): View {
-  const { workflow, snapshot, observation } = told;
+  const { workflow } = told;
+  const all = { snapshot: told.snapshot, observation: told.observation, turns: transcript(events), hide: null };
+  const { snapshot, observation, turns, hide } = withheld.length > 0 ? withhold(workflow, withheld, all) : all;
+  const { memories } = workflow.sensitive;
+  const remembers = memories === undefined || !withheld.includes(memories);
   return renderView({
     workflow,
     snapshot,
     observation,
-    statusBar: barAtTheEnd({ ...told, options: view.statusBar ?? {} }),
-    turns: transcript(events),
+    statusBar: barAtTheEnd({ ...told, snapshot, observation, options: view.statusBar ?? {} }),
+    turns,
     options: view,
-    standing: standingIn(events),
-    memory,
+    standing: standingIn(events, withheld),
+    assignment: hide ? [WITHHELD_NOTE] : [],
+    memory: !remembers ? [] : hide ? memory.map(hide) : memory,
   });
 }
 
@@ -119,6 +125,8 @@ export interface PreviewOptions {
   readonly now: number;
   /** Whose memory block the prompts show; none unless set. */
   readonly memories?: Memories | undefined;
+  /** The kinds of data that the model may not be shown. */
+  readonly withheld?: readonly string[];
   /** What the user would say next; null for nothing. */
   readonly message: string | null;
   /** Run-time facts that are switched for this preview. */
@@ -140,7 +148,7 @@ export async function previews(
   store: TaskStore | null,
   workflow: AnyWorkflow,
   taskId: string | null,
-  { view, now, memories, message, switches = NOT_SWITCHED }: PreviewOptions,
+  { view, now, memories, message, withheld = [], switches = NOT_SWITCHED }: PreviewOptions,
 ): Promise<Previews> {
   const stored = store && taskId !== null ? await latestSnapshot(store, workflow, taskId) : null;
   const before = stored ?? { execution: newExecution(workflow), state: emptyState(workflow.state) };
@@ -159,8 +167,10 @@ export async function previews(
   return {
     all: POLICIES.map((policy) => {
       const under = { ...view, policy, statusBar: options };
-      const shown = viewUnder(under, told, events, memory);
-      const sent = earlier ? [promptOf(viewUnder(under, { ...earlier.told, options }, earlier.events, memory))] : [];
+      const shown = viewUnder(under, told, events, { memory, withheld });
+      const sent = earlier
+        ? [promptOf(viewUnder(under, { ...earlier.told, options }, earlier.events, { memory, withheld }))]
+        : [];
       return { policy, view: shown, tokens: viewTokens(shown), cost: paidTokens(rule, sent, promptOf(shown)) };
     }),
     shares: techniqueShares({ ...input, observation: said }),

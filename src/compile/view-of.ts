@@ -1,15 +1,18 @@
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import { providerOf } from "../decision/providers.ts";
-import { isPlainObject } from "../internal/json.ts";
+import { isPlainObject, jsonEqual } from "../internal/json.ts";
 import { redactDeep } from "../internal/redact.ts";
 import type { Observation } from "../state/execution.ts";
+import { assignmentOf } from "../view/assignment.ts";
 import { needsTurns, type ViewOptions } from "../view/options.ts";
 import { summaryCut } from "../view/policies/summary.ts";
 import { renderView, type View } from "../view/render.ts";
 import { barAtTheEnd } from "../view/status-bar/told.ts";
 import type { StandingSnapshot } from "../view/scene.ts";
 import { transcript, type Turn } from "../view/transcript.ts";
+import { withhold, WITHHELD_NOTE } from "../view/withhold.ts";
 import type { Snapshot } from "../workflow/define.ts";
+import type { Phase } from "../workflow/plan.ts";
 import type { Runtime } from "./runtime.ts";
 import type { TaskEvent } from "./store.ts";
 
@@ -20,47 +23,70 @@ const LOG_ENTRIES = 200;
 /** What a snapshot does not survive: the task has another past or another workflow since. */
 const ENDS_SNAPSHOT: ReadonlySet<string> = new Set(["forked", "migrated", "imported"]);
 
+/** What a prompt is made from. */
+export interface Shown {
+  readonly snapshot: Snapshot;
+  /** What came in with this decision; null where that is in the record already. */
+  readonly observation: Observation | null;
+  /** Lines of the memory block. */
+  readonly memory?: readonly string[];
+  /** What this very decision is for, in a step that plans or loops. */
+  readonly phase?: Phase | null;
+  /** The kinds of data that the prompt may not show. */
+  readonly withheld?: readonly string[];
+}
+
+/** A prompt, and what takes out of further texts for the same model what the prompt does not show. */
+export interface ShownView {
+  readonly view: View;
+  /** Null where nothing is withheld. */
+  readonly hide: ((text: string) => string) | null;
+}
+
 /**
  * What the model is shown for the next decision of a task. Reads the log only where the policy needs it,
  * and under the default policy only its latest entries, so that a prompt costs the same however long the
  * task has been running.
- *
- * @param assignment lines that say what this very decision is for.
- * @param memory lines of the memory block.
  */
-export async function viewOf(
-  runtime: Runtime,
-  snapshot: Snapshot,
-  observation: Observation | null,
-  assignment: readonly string[] = [],
-  memory: readonly string[] = [],
-): Promise<View> {
+export async function viewOf(runtime: Runtime, shown: Shown): Promise<ShownView> {
   const { workflow, store } = runtime;
-  const { taskId, step, revision } = snapshot.execution;
+  const { withheld = [] } = shown;
+  const { taskId, step, revision } = shown.snapshot.execution;
   const options = optionsFor(runtime.view, workflow.steps[step]?.model ?? runtime.model);
   const isAdaptive = options.policy === "adaptive";
-  const events = needsTurns(options) ? await store.events(taskId, isAdaptive ? LOG_ENTRIES : undefined) : [];
-  const turns = transcript(events);
-  const observed = observation ?? snapshot.execution.observation;
+  // What calls were made with tells which kinds of data their results hold.
+  const needsLog = needsTurns(options) || withheld.length > 0;
+  const whole = needsTurns(options) && !isAdaptive;
+  const events = needsLog ? await store.events(taskId, whole ? undefined : LOG_ENTRIES) : [];
+  const latest = shown.observation ?? shown.snapshot.execution.observation;
+  const all = { snapshot: shown.snapshot, observation: latest, turns: transcript(events), hide: null };
+  const { snapshot, observation, turns, hide } = withheld.length > 0 ? withhold(workflow, withheld, all) : all;
   const { statusBar = {} } = options;
   const now = runtime.clock.now();
+  const said = (lines: readonly string[]) => (hide ? lines.map(hide) : lines);
+  const { memories } = workflow.sensitive;
+  const remembers = memories === undefined || !withheld.includes(memories);
   const view = renderView({
     workflow,
     snapshot,
-    observation: observed,
-    statusBar: barAtTheEnd({ workflow, snapshot, observation: observed, now, options: statusBar }),
-    turns,
+    observation,
+    statusBar: barAtTheEnd({ workflow, snapshot, observation, now, options: statusBar }),
+    turns: needsTurns(options) ? turns : [],
     options,
-    assignment,
-    memory,
-    standing: isAdaptive ? standingIn(events) : null,
-    summary: await summaryOf(options, turns),
+    assignment: [...said(assignmentOf(shown.phase ?? null)), ...(hide ? [WITHHELD_NOTE] : [])],
+    memory: remembers ? said(shown.memory ?? []) : [],
+    standing: isAdaptive ? standingIn(events, withheld) : null,
+    summary: await summaryOf(
+      options,
+      turns.filter(({ given }) => given === undefined),
+    ),
   });
   if (view.plan?.isNew && view.plan.choice.isKept) {
     // A state may be older than the declaration of a secret that stands in it.
-    await store.append(taskId, revision, SNAPSHOT, redactDeep({ ...view.plan.standing }));
+    const standing = redactDeep({ ...view.plan.standing, ...(withheld.length > 0 ? { withheld } : {}) });
+    await store.append(taskId, revision, SNAPSHOT, standing);
   }
-  return view;
+  return { view, hide };
 }
 
 /** The options with the cache rule of the model that will be asked. */
@@ -68,11 +94,15 @@ export function optionsFor(options: ViewOptions, model: BaseChatModel | undefine
   return options.provider === undefined && model ? { ...options, provider: providerOf(model) } : options;
 }
 
-/** The snapshot that the latest prompts began with; null where it is not among these entries. Pure. */
-export function standingIn(events: readonly TaskEvent[]): StandingSnapshot | null {
+/**
+ * The snapshot that the latest prompts began with; null where it is not among these entries, or shows more or less
+ * than it may now. Pure.
+ */
+export function standingIn(events: readonly TaskEvent[], withheld: readonly string[] = []): StandingSnapshot | null {
   const at = events.findLastIndex(({ kind }) => kind === SNAPSHOT);
   const found = events[at];
   if (!found || events.slice(at + 1).some(({ kind }) => ENDS_SNAPSHOT.has(kind))) return null;
+  if (!jsonEqual(found.data.withheld ?? [], withheld)) return null;
   return isPlainObject(found.data.state) ? (found.data as unknown as StandingSnapshot) : null;
 }
 

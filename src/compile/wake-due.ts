@@ -1,7 +1,6 @@
 import { isWorkflowError } from "../errors.ts";
-import { isExpired } from "../people/expiry.ts";
 import type { Fields } from "../state/fields.ts";
-import { removeExpired } from "./time-to-live.ts";
+import { dueTasks } from "./due-tasks.ts";
 import type { WorkflowGraph } from "./workflow-graph.ts";
 
 /**
@@ -18,15 +17,10 @@ export async function wakeDue<F extends Fields, I extends keyof F & string>(
   graph: WorkflowGraph<F, I>,
   wake: (taskId: string) => Promise<unknown> = (taskId) => graph.invoke(null, { configurable: { thread_id: taskId } }),
 ): Promise<readonly string[]> {
-  const { store, workflow, clock, memories, childMemories = {} } = graph.runtime;
+  const { memories, childMemories = {} } = graph.runtime;
   const woken: string[] = [];
   const failed: unknown[] = [];
-  for (const { taskId, execution, waiting, quarantine } of await store.tasks()) {
-    // A task that does not fit the present release keeps its expired request, and the others are woken.
-    const isOurs = execution.workflow === workflow.name && quarantine === undefined;
-    if (isOurs && (await removeExpired(graph.runtime, taskId))) continue;
-    const due = isOurs && waiting.some((request) => isExpired(request, clock.now()));
-    if (!due) continue;
+  for await (const taskId of dueTasks(graph.runtime)) {
     try {
       await wake(taskId);
       woken.push(taskId);

@@ -9,15 +9,17 @@ import { addUsage, NO_USAGE, type Measures, type Usage } from "../state/executio
 import type { Refusal } from "../state/patch.ts";
 import { block, escapeTags } from "../view/text.ts";
 import { viewBytes, type View } from "../view/render.ts";
+import { holdsWithheld } from "../view/withhold.ts";
 import { admitDecision } from "../workflow/advance.ts";
 import type { Decision, DecisionCost } from "../workflow/record.ts";
 import type { AnyWorkflow, Snapshot } from "../workflow/define.ts";
+import { sensitiveSources } from "../workflow/sensitive.ts";
 import type { Phase } from "../workflow/plan.ts";
 import { askModel, type ChatAnswer } from "./chat.ts";
 import { askGuards } from "./guards.ts";
 import { outputMode, redactFor, toMessage, type OutputMode } from "./providers.ts";
 import { parseDecision } from "./parse.ts";
-import { decisionSchema, type ToolArguments } from "./schema.ts";
+import { decisionSchema, workflowSchema, type SchemaScope, type ToolArguments } from "./schema.ts";
 
 /** How often a refused answer goes back to the model with the reason. */
 export const MAX_CORRECTIONS = 2;
@@ -33,6 +35,8 @@ export interface DecideRequest {
   readonly mode?: OutputMode;
   /** How much the answer's schema says of tools' arguments; by the output mode unless set. */
   readonly toolArguments?: ToolArguments;
+  /** What the answer's schema is made for; the step unless set. */
+  readonly schemaScope?: SchemaScope;
   readonly timeoutMs: number;
   /** What was paid for this decision before; counted into its cost. */
   readonly spent?: Usage;
@@ -41,6 +45,8 @@ export interface DecideRequest {
   readonly onReply?: (delta: string) => void;
   /** True where nothing of a reply may leave before the decision was judged. */
   readonly holdReply?: boolean;
+  /** Takes out of a text what the prompt may not show; set only where something is withheld. */
+  readonly hide?: (text: string) => string;
   /** Told what an output guard goes on doubting in a decision that passes. */
   readonly onDoubt?: (doubt: string) => void | Promise<void>;
   /** Told of each refused answer as it happens. */
@@ -64,7 +70,11 @@ export async function decide(request: DecideRequest): Promise<Decided> {
   // As plain text the schema enforces nothing, so what the signatures in the prompt say need not be said again.
   const toolArguments = request.toolArguments ?? (mode === "json" ? "open" : "full");
   const { step } = snapshot.execution;
-  const { schema, strict } = decisionSchema(workflow, step, snapshot.state, request.phase?.kind, toolArguments);
+  // Plain JSON has the schema behind the prompt, where no cache gains from it: there the shorter one is better.
+  const { schema, strict } =
+    request.schemaScope === "workflow" && mode !== "json"
+      ? workflowSchema(workflow, toolArguments)
+      : decisionSchema(workflow, step, snapshot.state, request.phase?.kind, toolArguments);
   const messages = request.view.messages.map((message) => toMessage(message, model));
   if (mode === "json") messages.push(new HumanMessage(`JSON schema of the answer: ${JSON.stringify(schema)}`));
   let usage = request.spent ?? NO_USAGE;
@@ -99,7 +109,7 @@ export async function decide(request: DecideRequest): Promise<Decided> {
     }
     messages.push(
       new AIMessage(shorten(redactFor(model, answer.text), MAX_ECHO)),
-      new HumanMessage(correction(refusal)),
+      new HumanMessage(correction(refusal, request.hide)),
     );
   }
 }
@@ -144,6 +154,7 @@ export function admitText(
   const parsed = parseDecision(text);
   if (!parsed.ok) return parsed;
   const decision = redactDeep(parsed.decision);
+  if (sensitiveSources(workflow).size > 0 && holdsWithheld([decision.patch, decision.calls])) return REPEATED;
   const admitted = admitDecision(workflow, snapshot, decision);
   if (!admitted.ok) return admitted;
   const guarded = askGuards(workflow.steps[snapshot.execution.step], snapshot, decision, sentBack, isLast);
@@ -157,7 +168,16 @@ export function admitText(
   return mended.ok ? { ok: true, decision: guarded.decision, doubts } : mended;
 }
 
-function correction(refusal: Refusal): string {
-  const reason = block("refused", [`${refusal.code}: ${escapeTags(refusal.reason)}`]);
+/** Whoever repeats what stands for a value would overwrite the value with it, or send it somewhere. */
+const REPEATED = {
+  ok: false,
+  refusal: {
+    code: "INVALID_DECISION",
+    reason: "patch or calls hold what stands for a withheld value; leave it out, the value itself stays as it is",
+  },
+} as const;
+
+function correction(refusal: Refusal, hide = (text: string) => text): string {
+  const reason = block("refused", [`${refusal.code}: ${escapeTags(hide(refusal.reason))}`]);
   return `${reason}\nNothing was changed. Answer again.`;
 }

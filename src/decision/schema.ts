@@ -3,7 +3,7 @@ import { isPlainObject } from "../internal/json.ts";
 import { EXPECTATION_KINDS } from "../state/execution.ts";
 import type { State } from "../state/fields.ts";
 import type { AnyWorkflow } from "../workflow/define.ts";
-import { moves } from "../workflow/next-step.ts";
+import { isModelStep, moves, targets } from "../workflow/next-step.ts";
 import type { PhaseKind } from "../workflow/plan.ts";
 
 export type JsonSchema = Readonly<Record<string, unknown>>;
@@ -28,6 +28,9 @@ export function offeredMoves(workflow: AnyWorkflow, step: string, state: State):
  */
 export type ToolArguments = "full" | "open";
 
+/** For what a decision's schema is made: the step that decides, as it stands, or all of the workflow. */
+export type SchemaScope = "step" | "workflow";
+
 /**
  * The JSON schema of a decision in one step. `next` is an enumeration of the offered steps, `patch`
  * has only the fields that the step may write. Every property is required and nullable, since
@@ -44,11 +47,64 @@ export function decisionSchema(
 ): { schema: JsonSchema; strict: boolean } {
   const declared = workflow.steps[step];
   const isPlan = phase === "plan";
-  const mayWrite = isPlan ? [] : (declared?.writes ?? []);
+  const mayCall = phase !== "conclude" && phase !== "close";
+  const parts: SchemaParts = {
+    writes: isPlan ? [] : (declared?.writes ?? []),
+    next: isPlan ? [] : offeredMoves(workflow, step, state),
+    tools: mayCall ? (declared?.tools ?? []) : [],
+    isPlan,
+    mayReply: !isPlan,
+  };
+  return schemaOf(workflow, parts, toolArguments);
+}
+
+const wide = new WeakMap<AnyWorkflow, Map<ToolArguments, { schema: JsonSchema; strict: boolean }>>();
+
+/**
+ * One JSON schema for the decisions of all steps: every step that some model may name, every field that one may
+ * write, every tool. It never changes, so that a provider's cache, in which it stands before the prompt, finds what was
+ * sent before a move; what a step really allows is said in the prompt, and checked when the answer is read.
+ */
+export function workflowSchema(
+  workflow: AnyWorkflow,
+  toolArguments: ToolArguments = "full",
+): { schema: JsonSchema; strict: boolean } {
+  const known = wide.get(workflow) ?? new Map<ToolArguments, { schema: JsonSchema; strict: boolean }>();
+  wide.set(workflow, known);
+  let made = known.get(toolArguments);
+  if (!made) {
+    const steps = Object.values(workflow.steps).filter(isModelStep);
+    const union = (of: (step: (typeof steps)[number]) => readonly string[]) => [...new Set(steps.flatMap(of))];
+    const parts: SchemaParts = {
+      writes: union(({ writes = [] }) => writes),
+      next: union(targets),
+      tools: union(({ tools = [] }) => tools),
+      isPlan: steps.some(({ plan }) => plan !== undefined),
+      mayReply: true,
+    };
+    made = schemaOf(workflow, parts, toolArguments);
+    known.set(toolArguments, made);
+  }
+  return made;
+}
+
+/** What a schema offers. */
+interface SchemaParts {
+  readonly writes: readonly string[];
+  readonly next: readonly string[];
+  readonly tools: readonly string[];
+  /** True where calls may have ids, references and expectations. */
+  readonly isPlan: boolean;
+  readonly mayReply: boolean;
+}
+
+function schemaOf(
+  workflow: AnyWorkflow,
+  { writes: mayWrite, next, tools, isPlan, mayReply }: SchemaParts,
+  toolArguments: ToolArguments,
+): { schema: JsonSchema; strict: boolean } {
   const writes = mayWrite.filter((name) => !workflow.state[name]?.rules.runtimeOnly);
   const clearable = writes.filter((name) => workflow.state[name]?.rules.clearable);
-  const offered = isPlan ? [] : offeredMoves(workflow, step, state);
-  const mayCall = phase !== "conclude" && phase !== "close";
   let strict = true;
   const definitions: Record<string, JsonSchema> = {};
   const patch: Record<string, JsonSchema> = {};
@@ -62,7 +118,6 @@ export function decisionSchema(
       ...(field.rules.description ? { description: field.rules.description } : {}),
     });
   }
-  const tools = mayCall ? (declared?.tools ?? []) : [];
   const calls = toolArguments === "open" ? openCall(tools, isPlan) : fullCalls(workflow, tools, isPlan, definitions);
   strict &&= calls.strict;
   const text = (description: string): JsonSchema => ({ type: ["string", "null"], description });
@@ -71,10 +126,10 @@ export function decisionSchema(
     because: text("one sentence why"),
     ...(writes.length > 0 ? { patch: nullable(closedObject(patch)) } : {}),
     ...(clearable.length > 0 ? { clear: nullable({ type: "array", items: { type: "string", enum: clearable } }) } : {}),
-    ...(offered.length > 0 ? { next: { type: ["string", "null"], enum: [...offered, null] } } : {}),
+    ...(next.length > 0 ? { next: { type: ["string", "null"], enum: [...next, null] } } : {}),
     ...(tools.length > 0 ? { calls: nullable({ type: "array", items: calls.items }) } : {}),
     ask: text("a question to the user"),
-    ...(isPlan ? {} : { reply: text("a text to the user") }),
+    ...(mayReply ? { reply: text("a text to the user") } : {}),
   };
   const defined = Object.keys(definitions).length > 0 ? { $defs: definitions } : {};
   return { schema: { ...closedObject(properties), ...defined }, strict };

@@ -1,4 +1,5 @@
 import { briefTask } from "../compile/brief-task.ts";
+import { OUTSIDE_AGENTS, withheldFromAgents } from "../compile/consent.ts";
 import { describeRequests, describeTask, standingOf } from "../compile/describe.ts";
 import { goOnOutside, propose } from "../compile/propose.ts";
 import { replyTo, type ReplyWords } from "../compile/reply-to.ts";
@@ -9,8 +10,8 @@ import { decisionSchema } from "../decision/schema.ts";
 import { shorten } from "../internal/json.ts";
 import { renderBrief } from "../view/brief.ts";
 import { resolveOptions } from "../view/options.ts";
-import { renderObservation } from "../view/observation.ts";
 import { stepLines } from "../view/state-block.ts";
+import { WITHHELD_NOTE } from "../view/withhold.ts";
 import { ACT, dueNode, isModelStep } from "../workflow/next-step.ts";
 import { phaseOf } from "../workflow/plan.ts";
 
@@ -53,7 +54,7 @@ export class TaskDesk {
 
   async list(limit = LISTED): Promise<DeskAnswer> {
     const { store } = this.options;
-    const rows = (await store.tasks()).slice(0, limit);
+    const rows = await store.tasks({ limit });
     const tasks = await Promise.all(
       rows.map(async ({ taskId, execution, updatedAt, waiting }) => {
         const { status } = await standingOf(store, taskId, execution, waiting);
@@ -129,14 +130,19 @@ export class TaskDesk {
     const { workflow, view } = graph.runtime;
     // Before the brief: where the task moves on in between, a decision about the brief is for a revision that is gone.
     const looked = await store.look(taskId);
-    const short = await briefTask(store, taskId, workflow);
+    const withheld = await withheldFromAgents(graph.runtime, taskId);
+    // Whoever is to decide needs as much of the latest as the workflow's model would get.
+    const latestTokens = resolveOptions(view).maxResultTokens;
+    const brief = await briefTask(store, taskId, workflow, { withheld, latestTokens });
+    const note =
+      withheld.length > 0
+        ? `\nNot shown: ${withheld.join(", ")}. ${WITHHELD_NOTE} A person can allow it: statecard consent allow ${workflow.name} --to ${OUTSIDE_AGENTS}`
+        : "";
     const execution = looked?.execution;
-    // Whoever is to decide needs as much of it as the workflow's model would get.
-    const whole =
-      execution?.observation && renderObservation(execution.observation, resolveOptions(view).maxResultTokens);
-    const brief = whole ? { ...short, latest: whole } : short;
     const step = execution && workflow.steps[execution.step];
-    if (!execution || !step || looked.quarantine !== null) return { text: renderBrief(brief), data: { brief } };
+    if (!execution || !step || looked.quarantine !== null) {
+      return { text: `${renderBrief(brief)}${note}`, data: { brief } };
+    }
     const due = dueNode(workflow, execution);
     const isDue = (due === execution.step || execution.status === "failed") && isModelStep(step);
     if (!isDue) {
@@ -145,7 +151,7 @@ export class TaskDesk {
           ? "\nIt was stopped in the middle: continue_task lets it go on."
           : "";
       return {
-        text: `${renderBrief(brief)}${hint}`,
+        text: `${renderBrief(brief)}${note}${hint}`,
         data: { brief, revision: execution.revision, decisionIsDue: false },
       };
     }
@@ -153,7 +159,7 @@ export class TaskDesk {
     const { schema } = decisionSchema(workflow, execution.step, looked.state, phase?.kind ?? null, "open");
     const text = [
       // The step's own lines say what to do there.
-      renderBrief({ ...brief, instructions: "" }),
+      `${renderBrief({ ...brief, instructions: "" })}${note}`,
       "",
       `A decision is due, for revision ${execution.revision}:`,
       ...stepLines(workflow, execution.step),

@@ -65,10 +65,12 @@ export class Memory {
    * Writes a memory. Secrets are taken out, a long text is condensed, and what is remembered already is written
    * once, however many write it at the same time.
    *
+   * @param isSensitive true for what may not be shown to a model that nobody has allowed: a long text is condensed by
+   *   code alone.
    * @throws INVALID_OPTIONS for a memory without text or with a priority that there is not.
    */
-  async remember(memory: NewMemory): Promise<Remembered> {
-    const { text, said, isCondensed } = await this.shortText(memory.text);
+  async remember(memory: NewMemory, isSensitive = false): Promise<Remembered> {
+    const { text, said, isCondensed } = await this.shortText(memory.text, isSensitive);
     const value = checkedValue({ ...memory, text }, this.store.now());
     // Without a model's sentence, which comes out differently each time: the same text is the same memory.
     const id = memoryId({ ...value, text: said });
@@ -80,11 +82,11 @@ export class Memory {
   }
 
   /** A text as it is stored, and the part of it that depends on nothing but what was given. */
-  private async shortText(given: string) {
+  private async shortText(given: string, isSensitive: boolean) {
     // Redacted before it is cut: half a secret is not recognised any more.
     const whole = redact(given.slice(0, MAX_READ)).trim();
     if (whole.length <= MAX_TEXT) return { text: whole, said: whole, isCondensed: false };
-    const sentence = await sentenceOf(this.summarise, condense(whole, 4 * MAX_TEXT));
+    const sentence = isSensitive ? "" : await sentenceOf(this.summarise, condense(whole, 4 * MAX_TEXT));
     const said = condense(whole, MAX_TEXT);
     const text = sentence === "" ? said : `${sentence}\n${condense(whole, MAX_TEXT - sentence.length - 1)}`;
     return { text, said, isCondensed: true };

@@ -8,6 +8,8 @@ export interface Reply {
   readonly answer: Answer;
   /** The digest of what the person was shown. */
   readonly shown?: string;
+  /** Why, for the log. */
+  readonly reason?: string;
 }
 
 /** The key under which our own `answer(...)` sends named replies through LangGraph's resume. */
@@ -63,9 +65,13 @@ export function readReplies(resume: unknown, shown: readonly Request[], interrup
 function readNamed(item: unknown, shown: readonly Request[]): Reply {
   if (isPlainObject(item) && typeof item.id === "string") {
     const { id, reply } = item;
-    const seen = typeof item.shown === "string" ? { shown: item.shown } : {};
     const request = shown.find((candidate) => candidate.id === id);
-    return { id, answer: request ? readAnswer(request, reply) : readUnseen(id, reply), ...seen };
+    return {
+      id,
+      answer: request ? readAnswer(request, reply) : readUnseen(id, reply),
+      ...(typeof item.shown === "string" ? { shown: item.shown } : {}),
+      ...(typeof item.reason === "string" && item.reason.trim() !== "" ? { reason: checkText(item.reason) } : {}),
+    };
   }
   throw new WorkflowError("INVALID_REPLY", "a named reply needs the id of its request");
 }

@@ -49,6 +49,8 @@ export interface Vote {
   readonly who: string | null;
   /** The digest of what the person was shown. */
   readonly shown?: string;
+  /** Why, for the log. */
+  readonly reason?: string;
   /** True where it was judged in time already, at the request that a parent asked in this one's place. */
   readonly inTime?: true;
 }

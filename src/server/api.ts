@@ -1,6 +1,7 @@
 import { setMaxListeners } from "node:events";
 import { readFileSync } from "node:fs";
 import { Hono } from "hono";
+import type { TimeLimits } from "../batch/attempt.ts";
 import { onStore } from "../compile/compile.ts";
 import { wakeDue } from "../compile/wake-due.ts";
 import type { WorkflowGraph } from "../compile/workflow-graph.ts";
@@ -27,6 +28,8 @@ export interface ApiOptions {
   readonly store?: SqlStore;
   /** How many tasks run at once; 16 unless set. The others wait. */
   readonly concurrency?: number;
+  /** How long a task may run; no limit unless set. What hangs is left behind, and keeps no other task waiting. */
+  readonly timeLimits?: TimeLimits;
   /** How often one identity may ask; 100 a second, 200 at once, unless set. */
   readonly rate?: Rate;
   /** The largest request; 1 MiB unless set. */
@@ -100,6 +103,7 @@ export class HttpApi {
       store,
       log,
       concurrency: settings.concurrency,
+      timeLimits: options.timeLimits ?? {},
       graphs: new Map([...this.graphs.values()].map((graph) => [graph.runtime.workflow.name, graph])),
       onSettled: (taskId) => this.feeds.nudge(taskId),
     });

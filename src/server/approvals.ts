@@ -4,6 +4,7 @@ import { WorkflowError } from "../errors.ts";
 import { shorten } from "../internal/json.ts";
 import type { SqlStore } from "../storage/sql-store.ts";
 import { shown, shownId, type Caller } from "./caller.ts";
+import { approvalCursor, readApprovalCursor } from "./cursor.ts";
 
 /** What an approval's id names: the task as its tenant knows it, the request, and what it showed. */
 export interface ApprovalAddress {
@@ -13,10 +14,28 @@ export interface ApprovalAddress {
   readonly digest: string;
 }
 
-/** The approvals that are open among a caller's tasks, as they are shown. */
-export async function listApprovals(store: SqlStore, caller: Caller): Promise<readonly object[]> {
-  const rows = await store.tasks({ tenant: caller.tenant });
-  return (await openApprovals(store, rows)).map((open) => describe(caller, open));
+export interface ListOptions {
+  readonly limit: number;
+  /** `next` of the page before. */
+  readonly after?: string | undefined;
+}
+
+/**
+ * A page of the approvals that are open among a caller's tasks, as they are shown.
+ *
+ * @throws INVALID_REQUEST.
+ */
+export async function listApprovals(
+  store: SqlStore,
+  caller: Caller,
+  { limit, after }: ListOptions,
+): Promise<{ readonly approvals: readonly object[]; readonly next?: string }> {
+  const from = after === undefined ? {} : { after: readApprovalCursor(caller, after) };
+  const { approvals, next } = await openApprovals(store, { tenant: caller.tenant, limit, ...from });
+  return {
+    approvals: approvals.map((open) => describe(caller, open)),
+    ...(next ? { next: approvalCursor(caller, next) } : {}),
+  };
 }
 
 function describe(caller: Caller, { row, request }: OpenApproval): object {

@@ -1,3 +1,4 @@
+import type { OpenPlace } from "../compile/store.ts";
 import { WorkflowError } from "../errors.ts";
 import { shownId, storedIdFor, type Caller } from "./caller.ts";
 
@@ -8,6 +9,9 @@ export interface Cursor {
   readonly taskId: string;
 }
 
+/** Stands for the time of what does not expire. */
+const NEVER = "never";
+
 /** A place as clients get it. */
 export function cursorOf(caller: Caller, { updatedAt, taskId }: Cursor): string {
   return Buffer.from(`${updatedAt} ${shownId(caller, taskId)}`).toString("base64url");
@@ -16,8 +20,33 @@ export function cursorOf(caller: Caller, { updatedAt, taskId }: Cursor): string 
 /** @throws INVALID_REQUEST. */
 export function readCursor(caller: Caller, cursor: string): Cursor {
   const [, updatedAt, taskId = ""] = /^(\d{1,15}) (.+)$/s.exec(Buffer.from(cursor, "base64url").toString()) ?? [];
-  const stored = updatedAt === undefined ? null : storedIdFor(caller, taskId);
+  if (updatedAt === undefined) throw noCursor();
+  return { updatedAt: Number(updatedAt), taskId: idIn(caller, taskId) };
+}
+
+/** A place in the list of approvals, as clients get it. */
+export function approvalCursor(caller: Caller, { expiresAt, id, taskId }: OpenPlace): string {
+  const expires = Math.ceil(expiresAt ?? Infinity);
+  const when = Number.isSafeInteger(expires) ? expires : NEVER;
+  return Buffer.from(`${when} ${id} ${shownId(caller, taskId)}`).toString("base64url");
+}
+
+/** @throws INVALID_REQUEST. */
+export function readApprovalCursor(caller: Caller, cursor: string): OpenPlace {
+  const text = Buffer.from(cursor, "base64url").toString();
+  const [, expiresAt, id, taskId = ""] = /^(never|-?\d{1,16}) ([\x21-\x7e]{1,200}) (.+)$/s.exec(text) ?? [];
+  if (expiresAt === undefined || id === undefined) throw noCursor();
+  return { id, taskId: idIn(caller, taskId), ...(expiresAt === NEVER ? {} : { expiresAt: Number(expiresAt) }) };
+}
+
+/** @throws INVALID_REQUEST. */
+function idIn(caller: Caller, taskId: string): string {
+  const stored = storedIdFor(caller, taskId);
   // oxlint-disable-next-line no-control-regex
-  if (stored !== null && !/\u0000/.test(stored)) return { updatedAt: Number(updatedAt), taskId: stored };
-  throw new WorkflowError("INVALID_REQUEST", "after is not the `next` of a page");
+  if (stored === null || /\u0000/.test(stored)) throw noCursor();
+  return stored;
+}
+
+function noCursor(): WorkflowError {
+  return new WorkflowError("INVALID_REQUEST", "after is not the `next` of a page");
 }

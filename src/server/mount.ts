@@ -69,7 +69,9 @@ export function mountRoutes(app: Hono, server: Server): void {
     const headers = { "content-type": "text/event-stream", "cache-control": "no-store", "x-accel-buffering": "no" };
     return new Response(stream, { headers });
   });
-  on(ROUTES.listApprovals, async ({ caller }) => Response.json({ approvals: await listApprovals(door.store, caller) }));
+  on(ROUTES.listApprovals, async ({ caller, query }) =>
+    Response.json(await listApprovals(door.store, caller, { ...query, limit: query.limit ?? PAGE })),
+  );
   on(ROUTES.decideApproval, async (request) => {
     const { caller, id, body } = request;
     const { taskId, requestId, digest } = readApprovalId(id);
@@ -144,11 +146,12 @@ interface GivenReply {
   readonly reason?: string | undefined;
 }
 
-function replyIn({ answer, approve, reject, edit, reason = "" }: GivenReply): PersonsReply | null {
-  if (answer !== undefined) return { verb: "answer", text: answer };
-  if (approve) return { verb: "approve" };
-  if (reject !== undefined) return { verb: "reject", reason: reject === true ? reason : reject };
-  return edit === undefined ? null : { verb: "edit", args: edit };
+function replyIn({ answer, approve, reject, edit, reason: note }: GivenReply): PersonsReply | null {
+  if (answer !== undefined) return { verb: "answer", text: answer, note };
+  if (approve) return { verb: "approve", note };
+  if (reject === true) return { verb: "reject", reason: note ?? "" };
+  if (reject !== undefined) return { verb: "reject", reason: reject, note };
+  return edit === undefined ? null : { verb: "edit", args: edit, note };
 }
 
 /** The task: 200 where it has paused or ended, also while the client waits for that; 202 where it goes on. */

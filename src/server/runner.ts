@@ -1,5 +1,5 @@
+import { attempt, type TimeLimits } from "../batch/attempt.ts";
 import { noteFailure } from "../batch/standing.ts";
-import { STOP } from "../compile/runtime.ts";
 import type { WorkflowGraph } from "../compile/workflow-graph.ts";
 import { isWorkflowError } from "../errors.ts";
 import { redact } from "../internal/redact.ts";
@@ -11,6 +11,7 @@ export interface RunnerOptions {
   readonly graphs: ReadonlyMap<string, WorkflowGraph>;
   /** How many tasks run at once. */
   readonly concurrency: number;
+  readonly timeLimits: TimeLimits;
   readonly log: (message: string) => void;
   /** Called whenever a task that was run here has paused or ended. */
   readonly onSettled: (taskId: string) => void;
@@ -162,8 +163,7 @@ export class Runner {
     // Another server may have it.
     if (graph === null) return "ended";
     try {
-      const configurable = { thread_id: taskId, [STOP]: this.stop.signal };
-      await graph?.invoke(null, { configurable, signal: job.abort.signal } as never);
+      if (graph) await this.advance(graph, taskId, job.abort.signal);
     } catch (error) {
       if (isWorkflowError(error, "TASK_BUSY")) return "busy";
       // What was not lost is not struck out either: the next start takes it up.
@@ -175,6 +175,11 @@ export class Runner {
     }
     await store.removeWake(wake);
     return "ended";
+  }
+
+  private advance(graph: WorkflowGraph, taskId: string, cut: AbortSignal): Promise<void> {
+    const { timeLimits: limits } = this.options;
+    return attempt({ graph, taskId, input: null, limits, stop: this.stop.signal, cut, onTakenUp: () => {} });
   }
 
   /** A task's graph; null where this server does not have it, undefined where nothing can run the task. */

@@ -136,10 +136,12 @@ const row = z
   })
   .meta({ id: "TaskRow" });
 
+const next = z.string().optional().describe("where the next page begins: pass it as `after`");
+
 export const taskList = z
   .object({
     tasks: z.array(row),
-    next: z.string().optional().describe("where the next page begins: pass it as `after`"),
+    next,
   })
   .meta({ id: "TaskList" });
 
@@ -147,7 +149,7 @@ const approval = z
   .object({ id: z.string(), taskId: z.string(), workflow: z.string(), requestId: z.string(), ...request })
   .meta({ id: "Approval" });
 
-export const approvalList = z.object({ approvals: z.array(approval) }).meta({ id: "ApprovalList" });
+export const approvalList = z.object({ approvals: z.array(approval), next }).meta({ id: "ApprovalList" });
 
 export const problem = z
   .object({
@@ -179,12 +181,18 @@ export const waitQuery = z.strictObject({
 /** The most that a page of a list has. */
 const MAX_PAGE = 100;
 
+const page = {
+  limit: z.coerce.number().int().min(1).max(MAX_PAGE).optional().describe("how many at most; 50 unless set"),
+  after: z.string().min(1).max(4096).optional().describe("`next` of the page before"),
+};
+
 export const listQuery = z.strictObject({
   status: status.optional(),
   graph: z.string().min(1).max(100).optional(),
-  limit: z.coerce.number().int().min(1).max(MAX_PAGE).optional().describe("how many at most; 50 unless set"),
-  after: z.string().min(1).max(4096).optional().describe("`next` of the page before"),
+  ...page,
 });
+
+export const pageQuery = z.strictObject(page);
 
 export const eventsQuery = z.strictObject({
   after: z.coerce

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { admitInput, taskExists, taskFinished, unknownTask } from "../compile/admit-input.ts";
+import { admitInput, taskFinished, unknownTask } from "../compile/admit-input.ts";
 import {
   describeRequests,
   describeTask,
@@ -11,7 +11,7 @@ import { isoTime, shownRequest, shownTask, type ShownTask } from "../compile/iso
 import { signedIn } from "../compile/identity.ts";
 import { recordReplies, resumeOf } from "../compile/record-answers.ts";
 import { replyTo, type PersonsReply, type ReplyWords } from "../compile/reply-to.ts";
-import { MUST_BE_NEW } from "../compile/runtime.ts";
+import { startOnly } from "../compile/start-only.ts";
 import { checkTaskId, newTaskId } from "../compile/task-id.ts";
 import type { TaskRow } from "../compile/store.ts";
 import type { WorkflowGraph } from "../compile/workflow-graph.ts";
@@ -78,12 +78,14 @@ export class Tasks {
     const { workflow } = graph.runtime;
     admitInput(workflow, input, { taskId: given.taskId ?? "", head: null, open: [], startedWithThis: false });
     const stored = this.idFor(caller, given.taskId ?? newTaskId(workflow.name));
+    const start = (taskId: string) =>
+      startOnly(graph, taskId, input, { who: caller.who, maxDecisions: given.maxDecisions });
     const wake = async (taskId: string): Promise<Outcome> => {
       await this.runner.wake(taskId);
       return { task: await this.describe(caller, taskId) };
     };
     if (key === undefined) {
-      await this.start(caller, graph, stored, { input, given });
+      await start(stored);
       return wake(stored);
     }
     const claim = { ...caller, key, digest: digest(given), taskId: stored };
@@ -99,7 +101,7 @@ export class Tasks {
       return { ...(isAsleep ? await wake(known.taskId) : { task }), isReplayed: true };
     }
     try {
-      await this.start(caller, graph, known.taskId, { input, given });
+      await start(known.taskId);
     } catch (error) {
       if (known.isNew) {
         await this.store.releaseKey(claim);
@@ -227,28 +229,6 @@ export class Tasks {
     if (graph) return graph;
     const message = `this server does not have workflow "${workflow}", to which the task belongs`;
     throw new WorkflowError("UNKNOWN_GRAPH", message, { details: { workflow } });
-  }
-
-  /** Writes a task's first checkpoint only: from then on it is a task like any other, for the runner to wake. */
-  private async start(
-    caller: Caller,
-    graph: WorkflowGraph,
-    stored: string,
-    { input, given }: { readonly input: object; readonly given: NewTask },
-  ): Promise<void> {
-    const { maxDecisions } = given;
-    const configurable = {
-      thread_id: stored,
-      [MUST_BE_NEW]: true,
-      ...signedIn(caller.who),
-      ...(maxDecisions === undefined ? {} : { maxDecisions }),
-    };
-    try {
-      await graph.invoke(input as never, { configurable, interruptBefore: "*" } as never);
-    } catch (error) {
-      // Whoever holds it has made it, or is about to.
-      throw isWorkflowError(error, "TASK_BUSY") ? taskExists(stored) : error;
-    }
   }
 
   private async exists(stored: string): Promise<boolean> {

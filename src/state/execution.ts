@@ -107,7 +107,7 @@ export type Measures = z.infer<typeof measuresSchema>;
 
 /** What the latest committed update did; the event log keeps every one of them. */
 const lastUpdateSchema = z.object({
-  kind: z.enum(["decision", "result", "failure", "retry"]),
+  kind: z.enum(["decision", "result", "failure", "retry", "consent"]),
   step: z.string(),
   decision: z.record(z.string(), z.unknown()).nullable(),
   /** Fields whose value in the decision's patch was added to what there was. */
@@ -121,6 +121,16 @@ export type LastUpdate = z.infer<typeof lastUpdateSchema>;
 /** An action that was decided and recorded and has not been committed yet. */
 const pendingSchema = z.discriminatedUnion("kind", [
   z.object({ kind: z.literal("question"), decision: z.number(), question: z.string() }),
+  z.object({
+    kind: z.literal("consent"),
+    /** Minus the number of the decision that waits for it: its request is none of that decision's. */
+    decision: z.number(),
+    /** Where the data would go, and by which name a person knows it. */
+    destination: z.string(),
+    model: z.string(),
+    /** The kinds of data that nobody has decided about. */
+    kinds: z.array(z.string()),
+  }),
   z.object({
     kind: z.literal("workflow"),
     decision: z.number(),

@@ -9,6 +9,8 @@ interface FieldRules {
   readonly clearable: boolean;
   readonly runtimeOnly: boolean;
   readonly maxBytes: number;
+  /** What kind of data it holds, where that may not leave the machine without consent. */
+  readonly sensitive?: string;
 }
 
 const DEFAULT_RULES: FieldRules = {
@@ -67,6 +69,14 @@ export class Field<T> {
   /** The most bytes that the value may take as JSON in UTF-8; 16,384 unless set. */
   maxBytes(bytes: number): this {
     return this.with({ maxBytes: bytes });
+  }
+
+  /**
+   * What kind of data it holds, such as "personal data": a person is asked before any of that kind goes to a model
+   * that is not on this machine, and what they withhold no prompt for it shows.
+   */
+  sensitive(kind: string): this {
+    return this.with({ sensitive: kind });
   }
 
   /**

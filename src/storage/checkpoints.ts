@@ -1,5 +1,7 @@
+import { tenantOf } from "../compile/task-id.ts";
 import type { Execution } from "../state/execution.ts";
 import { first, type Sql } from "./sql.ts";
+import { secondOf } from "./task-list.ts";
 
 /** The latest checkpoint of a thread, kept as a row: never the largest id, since ids follow clocks. */
 export interface HeadRow {
@@ -21,6 +23,12 @@ export interface Standing {
   readonly execution: string | null;
   readonly forks: number | null;
   readonly schema: string | null;
+  /** By which lists find the head. */
+  readonly updated_second: number | null;
+  /** The decision that the head has pending. */
+  readonly pending: number | null;
+  /** 1 where it has a request without an answer. */
+  readonly asks: number;
   readonly token: number | null;
   /** Null where the lease was let go. */
   readonly pid: number | null;
@@ -65,13 +73,26 @@ export function readHead(sql: Sql, thread: string, namespace: string): Promise<H
 export async function readStanding(sql: Sql, thread: string): Promise<Standing> {
   const row = await first<Standing>(
     sql,
-    `select h.checkpoint_id, h.workflow, h.execution, h.forks, h.schema, l.token, l.pid from (select cast(? as text) as task_id) t
+    `select h.checkpoint_id, h.workflow, h.execution, h.forks, h.schema, h.pending, h.updated_second, l.token, l.pid,
+       (case when exists (select 1 from statecard_requests r where r.task_id = t.task_id and r.answer is null) then 1 else 0 end) as asks
+     from (select cast(? as text) as task_id) t
      left join statecard_heads h on h.task_id = t.task_id and h.namespace = ''
      left join statecard_leases l on l.task_id = t.task_id`,
     thread,
   );
   return (
-    row ?? { checkpoint_id: null, workflow: null, execution: null, forks: null, schema: null, token: null, pid: null }
+    row ?? {
+      checkpoint_id: null,
+      workflow: null,
+      execution: null,
+      forks: null,
+      schema: null,
+      pending: null,
+      updated_second: null,
+      asks: 0,
+      token: null,
+      pid: null,
+    }
   );
 }
 
@@ -116,13 +137,24 @@ interface NewHead {
   readonly at: number;
 }
 
-/** Makes a checkpoint the head of its thread. */
-export async function moveHead(sql: Sql, { thread, namespace, id, task, at }: NewHead): Promise<void> {
+/** What a checkpoint changes in its thread's head; nothing that is in an index. */
+const MOVES = ["checkpoint_id", "revision", "step", "execution", "updated_at", "schema", "pending"];
+/** What it changes once a second. */
+const LISTED = ["updated_second", "workflow"];
+
+/** Makes a checkpoint the head of its thread, within a transaction that has read where the thread stands. */
+export async function moveHead(
+  sql: Sql,
+  { updated_second: listed }: Pick<Standing, "updated_second">,
+  { thread, namespace, id, task, at }: NewHead,
+): Promise<void> {
   const execution = task?.execution;
+  const second = task && namespace === "" ? secondOf(at) : null;
+  const changed = namespace !== "" || second === listed ? MOVES : [...MOVES, ...LISTED];
   await sql.run(
-    `insert into statecard_heads (task_id, namespace, checkpoint_id, workflow, revision, step, execution, updated_at, schema) values (?, ?, ?, ?, ?, ?, ?, ?, ?)
-     on conflict (task_id, namespace) do update set checkpoint_id = excluded.checkpoint_id, workflow = excluded.workflow,
-       revision = excluded.revision, step = excluded.step, execution = excluded.execution, updated_at = excluded.updated_at, schema = excluded.schema`,
+    `insert into statecard_heads (task_id, namespace, checkpoint_id, workflow, revision, step, execution, updated_at, schema, tenant, pending, updated_second)
+     values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+     on conflict (task_id, namespace) do update set ${changed.map((column) => `${column} = excluded.${column}`).join(", ")}`,
     thread,
     namespace,
     id,
@@ -132,6 +164,9 @@ export async function moveHead(sql: Sql, { thread, namespace, id, task, at }: Ne
     task?.text ?? null,
     at,
     task?.schema ?? null,
+    tenantOf(thread),
+    execution?.pending?.decision ?? null,
+    second,
   );
 }
 

@@ -36,6 +36,7 @@ import { appendEvent } from "./events.ts";
 import { checkLease } from "./leases.ts";
 import { checkLegal } from "./legal.ts";
 import { Releases } from "./migrate-stored.ts";
+import { markOpen } from "./open-requests.ts";
 import { TASK_TABLES } from "./schema.ts";
 import type { Database, Sql, SqlValue } from "./sql.ts";
 import { dumpTask, load, toTuple } from "./tuples.ts";
@@ -163,7 +164,9 @@ export class GuardedSaver extends BaseCheckpointSaver {
       faultPoint("inside-put");
       const text = dumped.record ?? JSON.stringify(execution);
       const task = workflow && execution ? { execution, text, schema: schemaDigest(workflow) } : null;
-      await moveHead(sql, { thread, namespace, id: checkpoint.id, task, at: this.clock.now() });
+      await moveHead(sql, standing, { thread, namespace, id: checkpoint.id, task, at: this.clock.now() });
+      const isAnother = namespace === "" && standing.pending !== (task?.execution.pending?.decision ?? null);
+      if (isAnother && standing.asks === 1) await markOpen(sql, thread);
       if (standing.workflow === null) return;
       const step = metadata.step ?? 0;
       const isPruned = step > 0 && step % KEPT_CHECKPOINTS === 0;

@@ -1,5 +1,5 @@
 import { randomInt } from "node:crypto";
-import type { Lease } from "../compile/store.ts";
+import type { Lease, TaskOwner } from "../compile/store.ts";
 import { WorkflowError } from "../errors.ts";
 import type { Clock } from "../internal/clock.ts";
 import { isAlive, thisProcess } from "./owner.ts";
@@ -12,6 +12,7 @@ interface LeaseRow {
   readonly started: number;
   readonly expires: number;
   readonly closing: number;
+  readonly since: number | null;
 }
 
 /** How long a lease holds without being renewed; the runtime renews every 10 seconds. */
@@ -46,16 +47,19 @@ export class Leases {
       // A deleted task's tokens are forgotten: its last owner must not hold the first of its successor.
       const token = (row?.token ?? randomInt(FIRST_TOKENS)) + 1;
       const { host, pid, started } = thisProcess;
+      const now = this.clock.now();
       await sql.run(
-        `insert into statecard_leases (task_id, token, host, pid, started, expires, closing) values (?, ?, ?, ?, ?, ?, 1)
+        `insert into statecard_leases (task_id, token, host, pid, started, expires, since, closing)
+         values (?, ?, ?, ?, ?, ?, ?, 1)
          on conflict (task_id) do update set token = excluded.token, host = excluded.host, pid = excluded.pid,
-           started = excluded.started, expires = excluded.expires, closing = 1`,
+           started = excluded.started, expires = excluded.expires, since = excluded.since, closing = 1`,
         taskId,
         token,
         host,
         pid,
         started,
-        this.clock.now() + LEASE_MS,
+        now + LEASE_MS,
+        now,
       );
       return { taskId, token };
     }, taskId);
@@ -94,6 +98,13 @@ export class Leases {
     return row.closing ? "closing" : "running";
   }
 
+  /** Who runs a task; null where nobody does. */
+  async owner(taskId: string): Promise<TaskOwner | null> {
+    const row = await read(this.sql, taskId);
+    if (!row || row.pid === null || !this.isHeld(row)) return null;
+    return { host: row.host, pid: row.pid, since: row.since };
+  }
+
   async markClosing(sql: Sql, lease: Lease): Promise<void> {
     await sql.run(`update statecard_leases set closing = 1 where task_id = ? and token = ?`, lease.taskId, lease.token);
   }
@@ -127,7 +138,7 @@ export function checkLease(
 function read(sql: Sql, taskId: string): Promise<LeaseRow | null> {
   return first<LeaseRow>(
     sql,
-    `select token, host, pid, started, expires, closing from statecard_leases where task_id = ?`,
+    `select token, host, pid, started, expires, closing, since from statecard_leases where task_id = ?`,
     taskId,
   );
 }

@@ -1,6 +1,6 @@
 import type { Checkpoint, CheckpointMetadata, SerializerProtocol } from "@langchain/langgraph-checkpoint";
 import { judge, quarantineError, storedTask, withTask } from "../compile/releases.ts";
-import type { Lease, LookedAt } from "../compile/store.ts";
+import type { Lease, LookedAt, TaskHead } from "../compile/store.ts";
 import type { Clock } from "../internal/clock.ts";
 import { shorten } from "../internal/json.ts";
 import type { Execution } from "../state/execution.ts";
@@ -13,6 +13,7 @@ import { schemaDigest } from "../workflow/schema-digest.ts";
 import { readCheckpoint, readHead, type CheckpointRow, type HeadRow } from "./checkpoints.ts";
 import { appendEvent } from "./events.ts";
 import { requireLease } from "./leases.ts";
+import { markOpen } from "./open-requests.ts";
 import type { Database, Sql } from "./sql.ts";
 import { load } from "./tuples.ts";
 
@@ -73,7 +74,7 @@ export class Releases {
    *
    * @throws TASK_QUARANTINED.
    */
-  async record(taskId: string, head: HeadRow, execution: Execution): Promise<Execution> {
+  private async record(taskId: string, head: HeadRow, execution: Execution): Promise<Execution> {
     const workflow = this.stale(head);
     const found = workflow && (await this.find(this.sql, taskId, head));
     if (!found) return execution;
@@ -81,6 +82,15 @@ export class Releases {
     if (verdict.kind === "quarantined") throw quarantineError(taskId, workflow.name, verdict);
     // Not the row's: between the two reads, the checkpoint may have been migrated in its place.
     return verdict.kind === "migrated" ? verdict.task.execution : storedTask(found.checkpoint).execution;
+  }
+
+  /** @throws TASK_QUARANTINED. */
+  async head(taskId: string): Promise<TaskHead | null> {
+    const row = await readHead(this.sql, taskId, "");
+    if (!row?.execution) return null;
+    const execution = await this.record(taskId, row, JSON.parse(row.execution) as Execution);
+    const { checkpoint_id: checkpointId, forks, updated_at: updatedAt } = row;
+    return { checkpointId, execution, forks, updatedAt: Number(updatedAt) };
   }
 
   /** A task for whoever only looks: never refused, and what does not fit is shown as it is stored. */
@@ -192,12 +202,14 @@ export class Releases {
       head.checkpoint_id,
     );
     await sql.run(
-      `update statecard_heads set step = ?, execution = ?, schema = ? where task_id = ? and namespace = ''`,
+      `update statecard_heads set step = ?, execution = ?, schema = ?, pending = ? where task_id = ? and namespace = ''`,
       task.execution.step,
       JSON.stringify(task.execution),
       workflow ? schemaDigest(workflow) : null,
+      task.execution.pending?.decision ?? null,
       taskId,
     );
+    await markOpen(sql, taskId);
   }
 
   private log(sql: Sql, taskId: string, verdict: Extract<Verdict, { kind: "migrated" }>): Promise<void> {

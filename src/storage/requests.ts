@@ -1,6 +1,8 @@
+import { tenantOf } from "../compile/task-id.ts";
 import type { Answer, Request, RequestRow, Vote } from "../people/requests.ts";
 import { countVote } from "../people/votes.ts";
 import { appendEvent } from "./events.ts";
+import { expiryOf, OPENS } from "./open-requests.ts";
 import { first, type Sql } from "./sql.ts";
 
 interface StoredRequest {
@@ -22,17 +24,39 @@ export async function addRequests(
   at: number,
 ): Promise<void> {
   for (const request of requests) {
-    const added = await sql.run(
-      `insert into statecard_requests (task_id, id, decision, forks, request) values (?, ?, ?, ?, ?) on conflict (task_id, id) do nothing`,
-      taskId,
-      request.id,
-      decision,
-      forks,
-      JSON.stringify(request),
-    );
-    if (added > 0)
-      await appendEvent(sql, taskId, { revision: -1, kind: "asked", at, data: { decision, forks, request } });
+    const isNew = await insertRequest(sql, taskId, { decision, forks }, request);
+    if (isNew) await appendEvent(sql, taskId, { revision: -1, kind: "asked", at, data: { decision, forks, request } });
   }
+}
+
+/**
+ * Writes a request down that has no answer yet, within a transaction.
+ *
+ * @returns false where there is one with its id.
+ */
+export async function insertRequest(
+  sql: Sql,
+  taskId: string,
+  { decision, forks }: Pick<RequestRow, "decision" | "forks">,
+  request: Request,
+): Promise<boolean> {
+  const added = await sql.run(
+    `insert into statecard_requests (task_id, id, decision, forks, request, tenant, kind, expires_at, is_open, workflow)
+     values (?, ?, ?, ?, ?, ?, ?, ?, ${OPENS}) on conflict (task_id, id) do nothing`,
+    taskId,
+    request.id,
+    decision,
+    forks,
+    JSON.stringify(request),
+    tenantOf(taskId),
+    request.kind,
+    expiryOf(request),
+    taskId,
+    decision,
+    forks,
+    taskId,
+  );
+  return added > 0;
 }
 
 /** The requests of one decision, by id. */
@@ -105,21 +129,38 @@ export async function storeVote(sql: Sql, taskId: string, id: string, vote: Vote
     );
   }
   if ("final" in counted) {
-    await sql.run(
-      `update statecard_requests set answer = ?, answered_by = ?, answered_at = ? where task_id = ? and id = ? and answer is null`,
-      answer,
-      vote.who,
-      at,
-      taskId,
-      id,
-    );
+    await putAnswer(sql, taskId, id, { answer: vote.answer, who: vote.who, at });
   }
+  const { who, reason } = vote;
   await appendEvent(sql, taskId, {
     revision: -1,
     kind: "answered",
     at,
-    data: { id, who: vote.who, answer: vote.answer, ...("final" in counted ? {} : { counts: 1 }) },
+    data: {
+      id,
+      who,
+      answer: vote.answer,
+      ...(reason === undefined ? {} : { reason }),
+      ...("final" in counted ? {} : { counts: 1 }),
+    },
   });
+}
+
+/** Writes down what settles a request, where nothing has yet. */
+export async function putAnswer(
+  sql: Sql,
+  taskId: string,
+  id: string,
+  { answer, who, at }: { readonly answer: Answer; readonly who: string | null; readonly at: number | null },
+): Promise<void> {
+  await sql.run(
+    `update statecard_requests set answer = ?, answered_by = ?, answered_at = ?, is_open = 0 where task_id = ? and id = ? and answer is null`,
+    JSON.stringify(answer),
+    who,
+    at,
+    taskId,
+    id,
+  );
 }
 
 export async function hasAnswers(sql: Sql, taskId: string): Promise<boolean> {

@@ -1,7 +1,10 @@
 import { WorkflowError } from "../errors.ts";
+import { ALL_APPROVALS, APPROVALS, EXPIRES, NEVER, OPEN } from "./open-requests.ts";
+import { OVER_ALL, OVER_TENANTS, TASKS } from "./task-list.ts";
+import { UPGRADES } from "./upgrades.ts";
 
 /** Raised when a table changes; a database with a higher number was written by a newer version. */
-const SCHEMA_VERSION = 5;
+const SCHEMA_VERSION = 6;
 
 /**
  * The tables, in SQLite's words; PostgreSQL's connection renames two types and leaves out how rows are laid out. `checkpoints` and `writes`
@@ -20,16 +23,27 @@ const TABLES: readonly string[] = [
   `create table if not exists statecard_heads (
     task_id text not null, namespace text not null, checkpoint_id text not null, workflow text,
     revision integer not null, step text, execution text, forks integer not null default 0, last_fork text,
-    updated_at bigint not null, schema text, primary key (task_id, namespace))`,
+    updated_at bigint not null, schema text, tenant text not null default '', pending integer,
+    updated_second bigint, primary key (task_id, namespace))`,
+  // Lists of tasks, of a tenant, of a workflow and of all: a page costs the same however many tasks there are.
+  `create index if not exists statecard_heads_newest on statecard_heads (updated_second desc) where ${OVER_ALL}`,
+  `create index if not exists statecard_heads_workflow on statecard_heads (workflow, updated_second desc) where ${OVER_TENANTS}`,
+  `create index if not exists statecard_heads_tenant on statecard_heads (tenant, updated_second desc) where ${TASKS}`,
   `create table if not exists statecard_leases (
     task_id text primary key, token integer not null, host text, pid integer, started bigint,
-    expires bigint not null, closing integer not null default 0)`,
+    expires bigint not null, closing integer not null default 0, since bigint)`,
   `create table if not exists statecard_events (
     task_id text not null, sequence integer not null, revision integer not null, kind text not null,
     at bigint not null, data text not null, primary key (task_id, sequence)) without rowid`,
   `create table if not exists statecard_requests (
     task_id text not null, id text not null, decision integer not null, forks integer not null,
-    request text not null, answer text, answered_by text, answered_at bigint, primary key (task_id, id))`,
+    request text not null, answer text, answered_by text, answered_at bigint, tenant text not null default '', workflow text,
+    kind text not null default 'question', expires_at bigint not null default ${NEVER}, is_open integer not null default 0,
+    primary key (task_id, id))`,
+  // What is open: a request leaves these indexes when it is answered, or its task moves on without an answer.
+  `create index if not exists statecard_requests_due on statecard_requests (workflow, expires_at, task_id, id) where ${OPEN} and ${EXPIRES}`,
+  `create index if not exists statecard_requests_approvals on statecard_requests (expires_at, task_id, id) where ${OPEN} and ${ALL_APPROVALS}`,
+  `create index if not exists statecard_requests_tenant on statecard_requests (tenant, expires_at, task_id, id) where ${OPEN} and ${APPROVALS}`,
   `create table if not exists statecard_votes (
     task_id text not null, request_id text not null, who text not null, answer text not null, at bigint not null,
     primary key (task_id, request_id, who))`,
@@ -49,10 +63,15 @@ const TABLES: readonly string[] = [
     tenant text not null, who text not null, key text not null, digest text not null, task_id text not null,
     at bigint not null, primary key (tenant, who, key))`,
   `create index if not exists statecard_keys_age on statecard_keys (at)`,
-  `create table if not exists statecard_wakes (task_id text primary key, count integer not null, at bigint not null)`,
+  `create table if not exists statecard_wakes (
+    task_id text primary key, count integer not null, at bigint not null, attempts integer)`,
   `create table if not exists statecard_parent_pauses (
     task_id text not null, ordinal integer not null, requests text not null, used integer not null,
     primary key (task_id, ordinal))`,
+  // What people have decided about their data: for all tasks of a workflow, so that it goes with none.
+  `create table if not exists statecard_consents (
+    tenant text not null, workflow text not null, destination text not null, kind text not null,
+    allowed integer not null, decided_by text, at bigint not null, primary key (tenant, workflow, destination, kind))`,
   // What is remembered across tasks, so that none of it goes with a task.
   `create table if not exists statecard_memory (
     namespace text not null, key text not null, type text, priority integer not null, created_at bigint not null,
@@ -85,19 +104,6 @@ export const TASK_TABLES: readonly (readonly [table: string, column: string])[] 
   ["statecard_keys", "task_id"],
   ["statecard_wakes", "task_id"],
 ];
-
-/**
- * What older formats need before the tables above fit, by the format that they lead to. New tables are
- * made by their `if not exists`: format 3 has one more, `statecard_artifacts`, format 4 those of `statecard_memory`, format 5 `statecard_keys` and `statecard_wakes`.
- */
-const UPGRADES: Readonly<Record<number, readonly string[]>> = {
-  2: [`alter table statecard_heads add column schema text`],
-  // The first format may not have the table yet.
-  5: [
-    `create table if not exists statecard_tokens (name text primary key, hash text not null, created_at bigint not null)`,
-    `alter table statecard_tokens add column tenant text not null default ''`,
-  ],
-};
 
 /** Where the format is kept; only ask where `statecard_meta` is there. */
 export const READ_VERSION = `select value from statecard_meta where key = 'schema_version'`;

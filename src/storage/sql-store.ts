@@ -1,15 +1,33 @@
-import type { Lease, LookedAt, ParentPause, TaskEvent, TaskHead, TaskRow, TaskStore } from "../compile/store.ts";
+import type {
+  Lease,
+  LookedAt,
+  OpenFilter,
+  OpenRequest,
+  ParentPause,
+  TaskEvent,
+  TaskFilter,
+  TaskHead,
+  TaskOwner,
+  TaskRow,
+  TaskStore,
+  UntouchedFilter,
+  UntouchedTask,
+} from "../compile/store.ts";
+import { tenantOf } from "../compile/task-id.ts";
 import type { Clock } from "../internal/clock.ts";
 import { faultPoint } from "../internal/fault-point.ts";
+import type { ConsentFilter, ConsentRow, TenantConsentRow } from "../people/consent.ts";
 import type { OwnerState, Request, RequestRow, Vote } from "../people/requests.ts";
-import type { CallResult, Execution } from "../state/execution.ts";
+import type { CallResult } from "../state/execution.ts";
 import type { Holder, Intent, IntentState, NewArtifact } from "../tools/journal.ts";
 import type { Artifact, ArtifactInfo } from "../workflow/artifact.ts";
 import type { AnyWorkflow } from "../workflow/define.ts";
 import { taskIn } from "../workflow/replay.ts";
 import { readArtifact, readArtifactInfos } from "./artifacts.ts";
 import { appendEvent, readEvents, readEventsAfter, readFirstEvent } from "./events.ts";
+import { countFork } from "./forks.ts";
 import { readHead } from "./checkpoints.ts";
+import { keepConsents, readConsents, readConsentsOf, withdrawConsents } from "./consents.ts";
 import { readTask, type TaskWithLog } from "./export/read-task.ts";
 import { restoreTask } from "./export/restore.ts";
 import type { VerifiedExport } from "./export/verify.ts";
@@ -18,11 +36,13 @@ import { Leases, requireLease } from "./leases.ts";
 import { intend, letGo, recordResult, resultOf } from "./journal.ts";
 import { SqlMemoryStore, type MemoryStoreOptions } from "./memory-store.ts";
 import type { StoredVerdict } from "./migrate-stored.ts";
+import { putParentPause, readParentPauses } from "./parent-pauses.ts";
 import { addRequests, hasAnswers, readRequest, readRequests, storeVote } from "./requests.ts";
 import type { Database } from "./sql.ts";
 import { addWake, readWakes, removeWake, type Wake } from "./wakes.ts";
 import { claimKey, releaseKey, type ClaimedKey, type KeyClaim } from "./keys.ts";
-import { readTasks, type TaskFilter } from "./task-list.ts";
+import { readOpenRequests } from "./open-requests.ts";
+import { readTasks, readUntouched } from "./task-list.ts";
 import {
   createToken,
   hasTokens,
@@ -53,12 +73,8 @@ export class SqlStore implements TaskStore {
     this.checkpointer.bind(workflow);
   }
 
-  async head(taskId: string): Promise<TaskHead | null> {
-    const row = await readHead(this.sql, taskId, "");
-    if (!row?.execution) return null;
-    const execution = await this.checkpointer.releases.record(taskId, row, JSON.parse(row.execution) as Execution);
-    const { checkpoint_id: checkpointId, forks, updated_at: updatedAt } = row;
-    return { checkpointId, execution, forks, updatedAt: Number(updatedAt) };
+  head(taskId: string): Promise<TaskHead | null> {
+    return this.checkpointer.releases.head(taskId);
   }
 
   look(taskId: string): Promise<LookedAt | null> {
@@ -95,9 +111,9 @@ export class SqlStore implements TaskStore {
     return this.leases.release(lease);
   }
 
-  /** Whether somebody runs a task now, for whoever only looks. */
-  async isRun(taskId: string): Promise<boolean> {
-    return (await this.leases.ownerState(this.sql, taskId)) !== "free";
+  /** Who runs a task now, for whoever only looks; null where nobody does. */
+  owner(taskId: string): Promise<TaskOwner | null> {
+    return this.leases.owner(taskId);
   }
 
   closing(lease: Lease, requestIds: readonly string[]): Promise<boolean> {
@@ -113,20 +129,11 @@ export class SqlStore implements TaskStore {
   }
 
   async fork(lease: Lease, from: string): Promise<void> {
-    const { taskId, token } = lease;
-    const configurable = { thread_id: taskId, checkpoint_ns: "", checkpoint_id: from };
+    const configurable = { thread_id: lease.taskId, checkpoint_ns: "", checkpoint_id: from };
     const tuple = await this.checkpointer.getTuple({ configurable });
-    // The log says where the branch begins, since what comes next does not follow from what came before.
     const snapshot = taskIn(tuple?.checkpoint.channel_values ?? {});
-    await this.sql.transaction(async (sql) => {
-      await requireLease(sql, taskId, token);
-      await sql.run(
-        `update statecard_heads set forks = forks + 1, last_fork = ? where task_id = ? and namespace = ''`,
-        from,
-        taskId,
-      );
-      await appendEvent(sql, taskId, { revision: -1, kind: "forked", at: this.clock.now(), data: { from, snapshot } });
-    }, taskId);
+    const fork = { from, snapshot, at: this.clock.now() };
+    await this.sql.transaction((sql) => countFork(sql, lease, fork), lease.taskId);
   }
 
   async lastFork(taskId: string): Promise<string | null> {
@@ -161,6 +168,22 @@ export class SqlStore implements TaskStore {
 
   hasAnswers(taskId: string): Promise<boolean> {
     return hasAnswers(this.sql, taskId);
+  }
+
+  consents(taskId: string, workflow: string): Promise<readonly ConsentRow[]> {
+    return readConsentsOf(this.sql, tenantOf(taskId), workflow);
+  }
+
+  keepConsents(taskId: string, rows: readonly ConsentRow[]): Promise<void> {
+    return this.sql.transaction((sql) => keepConsents(sql, tenantOf(taskId), rows), taskId);
+  }
+
+  allConsents(tenant?: string): Promise<readonly TenantConsentRow[]> {
+    return readConsents(this.sql, tenant === undefined ? {} : { tenant });
+  }
+
+  withdrawConsents(filter: ConsentFilter): Promise<number> {
+    return withdrawConsents(this.sql, filter);
   }
 
   intend(holder: Holder, checkpointId: string, intent: Intent): Promise<IntentState> {
@@ -214,9 +237,16 @@ export class SqlStore implements TaskStore {
     return readFirstEvent(this.sql, taskId, kind);
   }
 
-  /** The latest changed task first; all of them, or those that a filter leaves. */
   tasks(filter: TaskFilter = {}): Promise<readonly TaskRow[]> {
     return readTasks(this.sql, this.checkpointer.releases, filter);
+  }
+
+  openRequests(filter: OpenFilter): Promise<readonly OpenRequest[]> {
+    return readOpenRequests(this.sql, filter);
+  }
+
+  untouchedTasks(filter: UntouchedFilter): Promise<readonly UntouchedTask[]> {
+    return readUntouched(this.sql, filter);
   }
 
   /** What is remembered across tasks, as a LangGraph store in the same database. */
@@ -289,9 +319,13 @@ export class SqlStore implements TaskStore {
     return releaseKey(this.sql, claim);
   }
 
-  /** Notes that a task is to be run, for whichever server finds it. */
-  addWake(taskId: string): Promise<void> {
-    return addWake(this.sql, taskId, this.clock.now());
+  /**
+   * Notes that a task is to be run, for whichever server finds it.
+   *
+   * @param attempts how often at most where it fails; as a note has it already, unless set.
+   */
+  addWake(taskId: string, attempts?: number): Promise<void> {
+    return addWake(this.sql, taskId, this.clock.now(), attempts);
   }
 
   wakes(taskId?: string): Promise<readonly Wake[]> {
@@ -299,30 +333,15 @@ export class SqlStore implements TaskStore {
   }
 
   /** Takes the note away, unless another has come since it was read. */
-  removeWake(wake: Wake): Promise<void> {
+  removeWake(wake: Pick<Wake, "taskId" | "count" | "at">): Promise<void> {
     return removeWake(this.sql, wake);
   }
 
-  async parentPauses(taskId: string): Promise<readonly ParentPause[]> {
-    const rows = await this.sql.all<{ ordinal: number; requests: string; used: number }>(
-      `select ordinal, requests, used from statecard_parent_pauses where task_id = ? order by ordinal`,
-      taskId,
-    );
-    return rows.map((row) => ({
-      ordinal: row.ordinal,
-      requests: JSON.parse(row.requests) as Request[],
-      used: row.used === 1,
-    }));
+  parentPauses(taskId: string): Promise<readonly ParentPause[]> {
+    return readParentPauses(this.sql, taskId);
   }
 
-  async setParentPause(taskId: string, pause: ParentPause): Promise<void> {
-    await this.sql.run(
-      `insert into statecard_parent_pauses (task_id, ordinal, requests, used) values (?, ?, ?, ?)
-       on conflict (task_id, ordinal) do update set requests = excluded.requests, used = excluded.used`,
-      taskId,
-      pause.ordinal,
-      JSON.stringify(pause.requests),
-      pause.used ? 1 : 0,
-    );
+  setParentPause(taskId: string, pause: ParentPause): Promise<void> {
+    return putParentPause(this.sql, taskId, pause);
   }
 }

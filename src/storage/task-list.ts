@@ -1,19 +1,25 @@
-import type { TaskRow } from "../compile/store.ts";
+import type { TaskFilter, TaskRow, UntouchedFilter, UntouchedTask } from "../compile/store.ts";
 import type { Execution } from "../state/execution.ts";
 import type { Releases } from "./migrate-stored.ts";
 import { readRequests } from "./requests.ts";
 import type { Sql, SqlValue } from "./sql.ts";
-import { ofTenant } from "./tenants.ts";
 
-/** Which tasks are listed; all unless something is set. */
-export interface TaskFilter {
-  /** Those of a tenant; with an empty text, those of none. */
-  readonly tenant?: string;
-  readonly workflow?: string;
-  /** Those that come behind this one in the list. */
-  readonly after?: { readonly updatedAt: number; readonly taskId: string };
-  readonly limit?: number;
+/**
+ * What a row of the list is sorted by first. The time itself changes with every checkpoint; its second changes seldom
+ * enough that the checkpoints of a busy task leave the indexes alone. Null in heads that are no tasks.
+ */
+export function secondOf(updatedAt: number): number {
+  return Math.floor(updatedAt / 1000);
 }
+
+/**
+ * The heads that are tasks: the condition of the index by tenant. Those of the other two hold for every task as well
+ * and are named only where their index is meant, so that a planner has no choice: to find a tenant or workflow with
+ * few tasks by walking all tasks would be to read them all. None names a column that a checkpoint changes.
+ */
+export const TASKS = "updated_second is not null";
+export const OVER_ALL = `${TASKS} and forks >= 0`;
+export const OVER_TENANTS = `${TASKS} and namespace = ''`;
 
 interface ListedHead {
   readonly task_id: string;
@@ -29,8 +35,8 @@ export async function readTasks(sql: Sql, releases: Releases, filter: TaskFilter
   const { conditions, parameters } = conditionsOf(filter);
   const heads = await sql.all<ListedHead>(
     `select task_id, execution, forks, updated_at, workflow, schema from statecard_heads
-     where ${["namespace = ''", "execution is not null", ...conditions].join(" and ")}
-     order by updated_at desc, task_id ${filter.limit === undefined ? "" : "limit ?"}`,
+     where ${conditions.join(" and ")}
+     order by updated_second desc, updated_at desc, task_id ${filter.limit === undefined ? "" : "limit ?"}`,
     ...parameters,
     ...(filter.limit === undefined ? [] : [filter.limit]),
   );
@@ -48,19 +54,43 @@ export async function readTasks(sql: Sql, releases: Releases, filter: TaskFilter
 }
 
 function conditionsOf({ tenant, workflow, after }: TaskFilter): { conditions: string[]; parameters: SqlValue[] } {
-  const conditions: string[] = [];
+  const among = workflow === undefined ? OVER_ALL : OVER_TENANTS;
+  const conditions: string[] = [tenant === undefined ? among : TASKS];
   const parameters: SqlValue[] = [];
   const add = (condition: string, ...values: readonly SqlValue[]) => {
     conditions.push(condition);
     parameters.push(...values);
   };
-  if (tenant !== undefined) {
-    const own = ofTenant(tenant);
-    add(own.condition, ...own.parameters);
-  }
+  if (tenant !== undefined) add("tenant = ?", tenant);
   if (workflow !== undefined) add("workflow = ?", workflow);
   if (after) {
-    add("(updated_at < ? or (updated_at = ? and task_id > ?))", after.updatedAt, after.updatedAt, after.taskId);
+    const { updatedAt, taskId } = after;
+    add(
+      "updated_second <= ? and (updated_at < ? or (updated_at = ? and task_id > ?))",
+      secondOf(updatedAt),
+      updatedAt,
+      updatedAt,
+      taskId,
+    );
   }
   return { conditions, parameters };
+}
+
+/** The tasks of a workflow that nothing has happened to for a while, the longest untouched first. */
+export async function readUntouched(
+  sql: Sql,
+  { workflow, since, after, limit }: UntouchedFilter,
+): Promise<readonly UntouchedTask[]> {
+  const behind = after ? "and updated_second >= ? and (updated_at > ? or (updated_at = ? and task_id > ?))" : "";
+  const rows = await sql.all<Pick<ListedHead, "task_id" | "updated_at">>(
+    `select task_id, updated_at from statecard_heads
+     where ${OVER_TENANTS} and workflow = ? and updated_second <= ? and updated_at < ? ${behind}
+     order by updated_second, updated_at, task_id limit ?`,
+    workflow,
+    secondOf(since),
+    since,
+    ...(after ? [secondOf(after.updatedAt), after.updatedAt, after.updatedAt, after.taskId] : []),
+    limit,
+  );
+  return rows.map((row) => ({ taskId: row.task_id, updatedAt: Number(row.updated_at) }));
 }

@@ -1,19 +1,18 @@
+import { TENANT_MARK } from "../compile/task-id.ts";
 import { WorkflowError } from "../errors.ts";
 
 /**
- * A tenant's tasks bear its name before their own: `@acme/ticket-1`. So two tenants can use one id, and
- * no query that forgets about tenants can mix them. Outside of the database the prefix is never shown.
+ * What the stored ids of a tenant's tasks begin with; empty for the tasks of no tenant. So two
+ * tenants can use one id, and no query that forgets about tenants can mix them. Outside of the database the
+ * prefix is never shown.
  */
-const MARK = "@";
-
-/** What the stored ids of a tenant's tasks begin with; empty for the tasks of no tenant. */
 export function tenantPrefix(tenant: string): string {
-  return tenant === "" ? "" : `${MARK}${tenant}/`;
+  return tenant === "" ? "" : `${TENANT_MARK}${tenant}/`;
 }
 
 /** A task's stored id; null where the id is that of another tenant's task. */
 export function storedTaskId(tenant: string, taskId: string): string | null {
-  if (tenant === "" && taskId.startsWith(MARK)) return null;
+  if (tenant === "" && taskId.startsWith(TENANT_MARK)) return null;
   return tenantPrefix(tenant) + taskId;
 }
 
@@ -24,15 +23,4 @@ export function checkTenant(tenant: string): string {
     "USAGE",
     "a tenant's name has 1 to 64 small letters, digits, dots, dashes and underscores, and begins with a letter or digit",
   );
-}
-
-/** The condition that leaves a tenant's tasks only, in both dialects, whatever a database's collation is. */
-export function ofTenant(tenant: string): {
-  readonly condition: string;
-  readonly parameters: readonly [number, string];
-} {
-  const prefix = tenantPrefix(tenant);
-  return tenant === ""
-    ? { condition: `substr(task_id, 1, ?) <> ?`, parameters: [MARK.length, MARK] }
-    : { condition: `substr(task_id, 1, ?) = ?`, parameters: [prefix.length, prefix] };
 }

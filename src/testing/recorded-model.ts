@@ -68,6 +68,8 @@ export function replayingModel(
 }
 
 export class ReplayingModel extends BaseChatModel {
+  /** Nothing that it is shown leaves this process. */
+  readonly isLocal: boolean = true;
   private readonly calls: readonly RecordedCall[];
   private readonly anyPrompt: boolean;
   private next = 0;

@@ -17,6 +17,8 @@ export function scriptedModel(script: readonly ScriptedAnswer[]): ScriptedModel 
 }
 
 export class ScriptedModel extends BaseChatModel {
+  /** Nothing that it is shown leaves this process. */
+  readonly isLocal: boolean = true;
   /** The prompts that the model was sent, as one text each. */
   readonly prompts: string[] = [];
   private readonly script: readonly ScriptedAnswer[];

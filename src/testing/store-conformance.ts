@@ -6,6 +6,7 @@ import { requestDigest, type OwnerState, type Request, type Vote } from "../peop
 import { artifactChecks } from "./artifact-conformance.ts";
 import { callChecks } from "./call-conformance.ts";
 import { StoredTask } from "./stored-task.ts";
+import { waitingChecks } from "./waiting-conformance.ts";
 
 /** One promise of the store port, as a check for any test runner. */
 export interface StoreCheck {
@@ -26,7 +27,16 @@ export interface StoreCheck {
  * for (const check of storeChecks()) test(check.name, () => check.run(async () => sqliteStore(":memory:")));
  */
 export function storeChecks(): readonly StoreCheck[] {
-  return [...leases, ...answers, ...callChecks(check), ...artifactChecks(check), ...logs, ...tasks, ...guards];
+  return [
+    ...leases,
+    ...answers,
+    ...callChecks(check),
+    ...artifactChecks(check),
+    ...logs,
+    ...tasks,
+    ...waitingChecks(check),
+    ...guards,
+  ];
 }
 
 function check(name: string, body: (store: TaskStore, taskId: string) => Promise<void>): StoreCheck {

@@ -100,6 +100,7 @@ const readArtifact = defineTool({
   description:
     "Reads on in a large result that is shown as a preview or named as an artifact. Gives numbered lines, about 3,500 characters at a time, and says where to go on. To find something, search first.",
   effect: "read",
+  readsArtifacts: true,
   parameters: z.object({
     id,
     from: from.describe("The line to begin with; 1 unless given"),
@@ -113,6 +114,7 @@ const searchArtifact = defineTool({
   description:
     "Finds a text in a large result that is shown as a preview or named as an artifact. Gives the lines where it occurs, with their numbers, to read on from there.",
   effect: "read",
+  readsArtifacts: true,
   parameters: z.object({
     id,
     text: z

@@ -32,6 +32,8 @@ export interface BriefInput {
   readonly observation: Observation | null;
   /** Milliseconds since the epoch. */
   readonly updatedAt: number;
+  /** How much is told of what came back last; enough to know what it was unless set. */
+  readonly latestTokens?: number;
 }
 
 /** What somebody needs who takes a task over, and nothing of how it came about. */
@@ -60,7 +62,6 @@ export interface Brief {
   readonly rule: string;
 }
 
-/** Of what came back last, enough to know what it was. */
 const LATEST_TOKENS = 300;
 
 const RULE = "The state below wins over any older conversation, summary or memory of this task.";
@@ -93,7 +94,7 @@ export function briefOf(input: BriefInput): Brief {
     lastError: errorIn(input),
     requests,
     recent: execution.recent,
-    latest: input.observation ? renderObservation(input.observation, LATEST_TOKENS) : "",
+    latest: input.observation ? renderObservation(input.observation, input.latestTokens ?? LATEST_TOKENS) : "",
     state,
     rule: RULE,
   };

@@ -9,6 +9,8 @@ export interface ChoiceInput {
   /** The model calls that the task has made, and what each has added to its conversation. */
   readonly calls: number;
   readonly perCall: number;
+  /** What a call has added to the state; 0 unless set. */
+  readonly stateGrowth?: number;
   /** The fixed beginning. */
   readonly fixed: number;
   /** The prompt with a snapshot taken now, and the one that goes on; null where no snapshot stands. */
@@ -42,9 +44,8 @@ export interface Choice {
   readonly always: number;
 }
 
-// A task is expected to go on for half as long as it has been running, within reason. (Tuned on recorded
+// A task is expected to go on for as long as it has been running, within reason. (Tuned on recorded
 // conversations with even numbers; shorter and longer horizons cost up to 4 % more there.)
-const HORIZON = 0.5;
 const FEWEST_CALLS = 6;
 const MOST_CALLS = 20;
 /** A new snapshot has to save this much, since the text that it leaves behind may still be of use. */
@@ -56,14 +57,14 @@ const WORTH = 1.2;
  * cache again and again, a new snapshot is paid in full once. Pure.
  */
 export function choose(input: ChoiceInput): Choice {
-  const { fixed, fresh, standing } = input;
-  const calls = Math.min(MOST_CALLS, Math.max(FEWEST_CALLS, Math.ceil(input.calls * HORIZON)));
+  const { fresh, standing } = input;
+  const calls = Math.min(MOST_CALLS, Math.max(FEWEST_CALLS, input.calls));
   // What the tail restates grows bit by bit.
   const growth = standing ? Math.max(0, standing.tail - fresh.tail) / Math.max(1, standing.calls) : 0;
   const goingOn = (sizes: PromptSizes) => costOf(input, sizes, calls, growth);
   const append = standing && goingOn(standing);
   const snapshot = goingOn(fresh);
-  const always = calls * priceOf(input, fixed + fresh.opening, fresh.known + fresh.added, fresh.tail);
+  const always = costAnew(input, calls);
   const take = append !== null && append <= Math.min(snapshot, always) * WORTH ? "append" : "snapshot";
   return { take, isKept: snapshot < always, calls, append, snapshot, always };
 }
@@ -85,6 +86,17 @@ function costOf(input: ChoiceInput, sizes: PromptSizes, calls: number, growth: n
     earlier = last;
     last = stable;
     stable += perCall;
+  }
+  return cost;
+}
+
+/** What calls cost that all show the state anew, as it grows. */
+function costAnew(input: ChoiceInput, calls: number): number {
+  const { fixed, fresh, stateGrowth = 0 } = input;
+  const { opening, known, added, tail } = fresh;
+  let cost = 0;
+  for (let call = 0; call < calls; call++) {
+    cost += priceOf(input, fixed + opening, known + added + stateGrowth * call, tail);
   }
   return cost;
 }

@@ -35,13 +35,24 @@ function block(value: unknown, indent: string): string {
   const table = tableOf(value);
   if (table) return writeTable(table, indent);
   if (isPlainObject(value) && (indent === "" || hasTable(value)) && Object.keys(value).length > 0) {
-    const members = Object.entries(value).filter(([, item]) => item !== undefined);
-    return members.map(([key, item]) => `${name(key)}:${attached(item, indent)}`).join(`\n${indent}`);
+    return members(value, indent).join(`\n${indent}`);
   }
   if (Array.isArray(value) && hasTable(value)) {
     return `[${value.length}]${value.map((item) => `\n${indent} -${attached(item, `${indent} `)}`).join("")}`;
   }
   return compactInline(value);
+}
+
+/** A line for each member; those that are null share one. */
+function members(object: Row, indent: string): readonly string[] {
+  const all = Object.entries(object).filter(([, item]) => item !== undefined);
+  const empty = all.filter(([, item]) => item === null).map(([key]) => name(key));
+  const isTogether = empty.length > 1;
+  const shown = isTogether ? all.filter(([, item]) => item !== null) : all;
+  return [
+    ...shown.map(([key, item]) => `${name(key)}:${attached(item, indent)}`),
+    ...(isTogether ? [`null: ${empty.join(", ")}`] : []),
+  ];
 }
 
 /** What follows a key: on the same line, or on lines of its own, further in. */
@@ -54,6 +65,8 @@ function attached(value: unknown, indent: string): string {
 interface Table {
   /** `[3]` a list of three, `[2+1]` a list of lists of two and one, `{3}` an object of three. */
   readonly size: string;
+  /** The member that each row has its own name in, which is not said again: `{3 by id}`. */
+  readonly by?: string;
   readonly rows: readonly Row[];
   /** The rows' keys, where they are members of an object. */
   readonly names?: readonly string[];
@@ -63,7 +76,14 @@ function tableOf(value: unknown): Table | null {
   if (Array.isArray(value)) return listTable(value);
   if (!isPlainObject(value)) return null;
   const rows = Object.values(value);
-  return areRows(rows) ? { size: `{${rows.length}}`, rows, names: Object.keys(value) } : null;
+  return areRows(rows) ? namedTable(rows, Object.keys(value)) : null;
+}
+
+function namedTable(rows: readonly Row[], names: readonly string[]): Table {
+  const keys = Object.keys(rows[0] ?? {});
+  const by = keys.length > 1 ? keys.find((key) => rows.every((row, index) => row[key] === names[index])) : undefined;
+  if (by === undefined) return { size: `{${rows.length}}`, rows, names };
+  return { size: `{${rows.length} by ${name(by)}}`, by, rows, names };
 }
 
 function listTable(list: readonly unknown[]): Table | null {
@@ -99,8 +119,8 @@ function hasTable(value: unknown): boolean {
   return tableOf(value) !== null || Object.values(value).some(hasTable);
 }
 
-function writeTable({ size, rows, names }: Table, indent: string): string {
-  const columns = columnsOf(rows);
+function writeTable({ size, by, rows, names }: Table, indent: string): string {
+  const columns = columnsOf(rows).filter(([key, ...rest]) => key !== by || rest.length > 0);
   const lines = rows.map((row, index) => {
     const cells = columns.map((column) => compactInline(at(row, column))).join(" | ");
     return `\n${indent} ${names ? `${name(names[index] ?? "")}: ` : ""}${cells}`;
@@ -125,7 +145,7 @@ const BARE_TEXT = /^[\p{L}\p{N}_#$@/][^\p{C}"\\,|{}[\]\u2028\u2029]*$/u;
 const LITERALS = new Set(["true", "false", "null"]);
 
 function name(key: string): string {
-  return BARE_NAME.test(key) ? key : JSON.stringify(key);
+  return BARE_NAME.test(key) && key !== "null" ? key : JSON.stringify(key);
 }
 
 function text(value: string): string {

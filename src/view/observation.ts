@@ -1,3 +1,4 @@
+import { isPlainObject } from "../internal/json.ts";
 import type { CallResult, Observation } from "../state/execution.ts";
 import { compact, compactInline } from "./compact.ts";
 import { shortenMiddle } from "./shorten.ts";
@@ -6,33 +7,51 @@ import { block, escapeTags } from "./text.ts";
 /** The longest messages and answers are kept whole up to this many times a result's limit. */
 const SPOKEN = 4;
 
+/** A decision as the log has it. */
+type Asked = Readonly<Record<string, unknown>>;
+
 /**
- * What came back, between tags of its own. The same bytes whenever it is shown under the same limit,
- * so that it can stay in a provider's cache. Pure.
- *
- * @param isQuestionShown whether the decision that asked stands right before its answer.
+ * Whether an observation is just what a decision asked for: the answer to its question, or the result of its
+ * only call. Right behind that decision it needs no name. Pure.
  */
-export function renderObservation(observation: Observation, maxResultTokens: number, isQuestionShown = false): string {
-  const shown = renderBlock(observation, maxResultTokens, isQuestionShown);
+export function isPlainReply(observation: Observation, decision: Asked | undefined): boolean {
+  if (observation.kind === "answer") return decision?.ask === observation.question;
+  if (observation.kind !== "results" || observation.results.length !== 1) return false;
+  const [result] = observation.results;
+  const calls = Array.isArray(decision?.calls) ? (decision.calls as readonly unknown[]) : [];
+  const [call] = calls;
+  const isAsked = calls.length === 1 && isPlainObject(call) && call.tool === result?.tool;
+  return isAsked && result?.status === "ok" && !result.args && !result.error && !observation.note;
+}
+
+/**
+ * What came back, between tags of its own. The same bytes whenever it is shown under the same limit and
+ * behind the same decision, so that it can stay in a provider's cache. Pure.
+ *
+ * @param isPlain whether it is the plain reply to the decision right before it.
+ */
+export function renderObservation(observation: Observation, maxResultTokens: number, isPlain = false): string {
+  const shown = renderBlock(observation, maxResultTokens, isPlain);
   const facts = "facts" in observation ? (observation.facts ?? []) : [];
   // In a block of their own, since what came from outside could imitate them.
   return facts.length > 0 ? `${shown}\n${block("facts", facts.map(escapeTags))}` : shown;
 }
 
-function renderBlock(observation: Observation, maxResultTokens: number, isQuestionShown: boolean): string {
+function renderBlock(observation: Observation, maxResultTokens: number, isPlain: boolean): string {
   const spoken = (text: string) => shortenMiddle(escapeTags(text), maxResultTokens * SPOKEN);
   switch (observation.kind) {
     case "message":
       return block("observation", [spoken(observation.text)], ' kind="message"');
     case "answer":
+      if (isPlain) return block("observation", [spoken(observation.text)]);
       return block(
         "observation",
-        isQuestionShown
-          ? [spoken(observation.text)]
-          : [`question: ${spoken(observation.question)}`, `answer: ${spoken(observation.text)}`],
+        [`question: ${spoken(observation.question)}`, `answer: ${spoken(observation.text)}`],
         ' kind="answer"',
       );
     case "results": {
+      const [only] = observation.results;
+      if (isPlain && only) return block("observation", [renderValue(only, maxResultTokens) ?? "ok"]);
       const results = observation.results.map((result) => renderResult(result, maxResultTokens));
       return block(
         "observation",
@@ -58,10 +77,14 @@ function renderResult(result: CallResult, maxTokens: number): string {
     isText ? "text" : "",
   ];
   const said = escapeTags(head.filter(Boolean).join(": "));
-  if (value === undefined || value === null) return said;
-  const whole = result.artifact ? `whole: artifact ${result.artifact}, readArtifact or searchArtifact` : "";
-  const shown = shortenMiddle(escapeTags(isText ? asItIs(value) : compact(value)), maxTokens, whole);
-  return `${said}:${isText || shown.includes("\n") ? "\n" : " "}${shown}`;
+  const shown = renderValue(result, maxTokens);
+  return shown === null ? said : `${said}:${isText || shown.includes("\n") ? "\n" : " "}${shown}`;
+}
+
+function renderValue({ value, artifact }: CallResult, maxTokens: number): string | null {
+  if (value === undefined || value === null) return null;
+  const whole = artifact ? `whole: artifact ${artifact}, readArtifact or searchArtifact` : "";
+  return shortenMiddle(escapeTags(typeof value === "string" ? asItIs(value) : compact(value)), maxTokens, whole);
 }
 
 const LIKE_A_RESULT = /^(?=\\|\d+\.\d+ )/gm;

@@ -1,7 +1,7 @@
 import type { Observation } from "../state/execution.ts";
 import type { Piece, Scene } from "./scene.ts";
-import { movesLine, renderState, stepLines } from "./state-block.ts";
-import { renderObservation } from "./observation.ts";
+import { fieldLines, movesLine, renderState, stepLines } from "./state-block.ts";
+import { isPlainReply, renderObservation } from "./observation.ts";
 import { shortenMiddle } from "./shorten.ts";
 import { block, escapeTags } from "./text.ts";
 import type { Turn } from "./transcript.ts";
@@ -28,9 +28,9 @@ export function observationPieces({ observation, maxResultTokens }: Scene, befor
 }
 
 function observed(observation: Observation, maxResultTokens: number, before?: Turn): Piece {
-  const isAnswer = observation.kind === "answer" && before?.decision?.ask === observation.question;
-  const text = renderObservation(observation, maxResultTokens, isAnswer);
-  const needsDecision = isAnswer || observation.kind === "results";
+  const isPlain = isPlainReply(observation, before?.decision);
+  const text = renderObservation(observation, maxResultTokens, isPlain);
+  const needsDecision = isPlain || observation.kind === "results";
   return { role: "user", section: "observation", text, ...(needsDecision ? { needsDecision } : {}) };
 }
 
@@ -42,6 +42,13 @@ export function stepPiece({ workflow, snapshot, assignment }: Scene): Piece {
 
 export function statePiece({ workflow, snapshot, maxValueTokens }: Scene): Piece {
   return { role: "user", section: "state", text: renderState(workflow, snapshot, maxValueTokens) };
+}
+
+/** What the task was started with, where the state is not shown. Pure. */
+export function givenPieces({ workflow, given, maxValueTokens }: Scene): readonly Piece[] {
+  if (given === null) return [];
+  const lines = fieldLines(workflow, given, maxValueTokens, (name) => (given[name] ?? null) !== null);
+  return [{ role: "user", section: "conversation", text: block("observation", lines, ' kind="start"') }];
 }
 
 export function recentPieces(recent: readonly string[]): readonly Piece[] {

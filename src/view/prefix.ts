@@ -12,7 +12,7 @@ function contract(workflow: AnyWorkflow, written: ReadonlySet<string>): string {
   const canClear = fields.some((rules) => rules?.clearable);
   const patched = written.size > 0 ? "patch and next then count" : "next then counts";
   return [
-    "Answer with one JSON object and nothing else; leave out what you do not need.",
+    "Answer with one JSON object only; leave out what you do not need.",
     ...(written.size > 0
       ? [
           `patch: the fields to change. Objects are merged deeply; absent or null means unchanged; a list replaces the old one unless its field says that a patch adds to it.${canClear ? " Only clear, a list of names, empties a field." : ""}`,
@@ -21,11 +21,10 @@ function contract(workflow: AnyWorkflow, written: ReadonlySet<string>): string {
     "next: one of the open steps.",
     ...(Object.keys(workflow.tools).length > 0
       ? [
-          `calls: tools of the step, each {tool, args}; ${patched} only if every call is ok. Neither ask nor reply beside calls.`,
+          `calls: tools of the step, each {tool, args}; arguments without a type are strings; ${patched} only if all are ok. Neither ask nor reply beside calls.`,
         ]
       : []),
-    "ask: a question to the user, if you cannot go on without the answer; the step stays until it is there. reply: a text to the user. At most one of the two.",
-    "because: why, in one sentence.",
+    "ask: a question, if you cannot go on without the answer; the step stays. reply: any other text to the user. Not both.",
     "The state below wins over any older text; what stands last is newest.",
   ].join("\n");
 }

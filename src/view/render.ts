@@ -71,7 +71,11 @@ export function renderView(input: ViewInput): View {
     workflow: input.workflow,
     snapshot: input.snapshot,
     observation: input.observation,
-    turns: withoutLatest(input.turns, input.observation),
+    turns: withoutLatest(
+      input.turns.filter(({ given }) => given === undefined),
+      input.observation,
+    ),
+    given: input.turns.find(({ given }) => given)?.given ?? null,
     standing: input.standing ?? null,
     assignment: input.assignment ?? [],
     statusBar: input.statusBar ?? [],

@@ -46,6 +46,8 @@ export interface StandingSnapshot {
   readonly state: State;
   readonly completedSteps: readonly string[];
   readonly recent: readonly string[];
+  /** What of the state is shown, where the rest of it stands in the turns and the observation that follow. */
+  readonly shown?: State;
   /** The latest observation, where it came too long ago to stand among the turns that are still shown. */
   readonly observation?: Observation;
 }
@@ -57,6 +59,8 @@ export interface Scene {
   readonly observation: Observation | null;
   /** The conversation before the observation. */
   readonly turns: readonly Turn[];
+  /** The fields that the task was started with, for policies that do not show the state; null where there are none. */
+  readonly given: Readonly<Record<string, unknown>> | null;
   readonly standing: StandingSnapshot | null;
   /** What this decision is for, where it is not just the next one of its step. */
   readonly assignment: readonly string[];

@@ -10,7 +10,7 @@ const known = new WeakMap<AnyTool, string>();
  * A tool in one line, at about a third of the tokens of its JSON schema. Its arguments are checked by
  * code before it runs, so the model needs to know them, not to be held to them. Pure.
  *
- * @example signature("refund", tool) // refund(orderId: string, amount?: number) – Pays money back.
+ * @example signature("refund", tool) // refund(orderId, amount?: number) – Pays money back.
  */
 export function signature(name: string, tool: AnyTool): string {
   let rest = known.get(tool);
@@ -40,7 +40,7 @@ export function typeText(given: unknown): string {
     case "null":
       return schema.type;
     case "array":
-      return schema.items ? listText(typeText(schema.items)) : "list";
+      return schema.items ? listText(schema.items as Schema) : "list";
     case "object":
       return objectText(schema);
     default:
@@ -50,7 +50,9 @@ export function typeText(given: unknown): string {
   }
 }
 
-function listText(item: string): string {
+function listText(items: Schema): string {
+  const item = typeText(items);
+  if (items.type === "object") return `${item}[]`;
   return item.includes("|") || item.includes(" ") ? `(${item})[]` : `${item}[]`;
 }
 
@@ -63,6 +65,11 @@ function objectText(schema: Schema): string {
 function members({ properties, required }: Schema): string {
   const needed = new Set((required ?? []) as readonly string[]);
   return Object.entries((properties ?? {}) as Readonly<Record<string, Schema>>)
-    .map(([name, schema]) => `${name}${needed.has(name) && !("default" in schema) ? "" : "?"}: ${typeText(schema)}`)
+    .map(([name, schema]) => {
+      const type = typeText(schema);
+      // Most are, so the prompt says once that what has no type is a text.
+      const told = type === "string" ? "" : `: ${type}`;
+      return `${name}${needed.has(name) && !("default" in schema) ? "" : "?"}${told}`;
+    })
     .join(", ");
 }

@@ -17,17 +17,27 @@ export function stepLines(workflow: AnyWorkflow, name: string, before: readonly 
   const step = workflow.steps[name];
   const described = new Set(before.flatMap((other) => workflow.steps[other]?.tools ?? []));
   const again = (step?.tools ?? []).filter((tool) => described.has(tool));
+  const signatures = (step?.tools ?? []).flatMap((tool) => {
+    const declared = described.has(tool) ? undefined : workflow.tools[tool];
+    return declared ? [signature(tool, declared)] : [];
+  });
+  const writesAtAll = Object.values(workflow.steps).some(({ run, writes = [] }) => !run && writes.length > 0);
   return [
     `name: ${name}`,
     ...roleLines(workflow, name, before),
     ...(step?.instructions ? [`instructions: ${step.instructions}`] : []),
-    `may write: ${step?.writes?.join(", ") || "nothing"}`,
-    ...(step?.tools ?? []).flatMap((tool) => {
-      const declared = again.includes(tool) ? undefined : workflow.tools[tool];
-      return declared ? [`tool ${signature(tool, declared)}`] : [];
-    }),
-    ...(again.length > 0 ? [`tools as above: ${again.join(", ")}`] : []),
+    ...(writesAtAll ? [`may write: ${step?.writes?.join(", ") || "nothing"}`] : []),
+    ...againLine(again, described),
+    ...(signatures.length > 0 ? ["tools:", ...signatures] : []),
   ];
+}
+
+/** Tools that stand above already: by name, or in short where most of them still are the step's. */
+function againLine(again: readonly string[], described: ReadonlySet<string>): readonly string[] {
+  if (again.length === 0) return [];
+  const others = [...described].filter((tool) => !again.includes(tool));
+  if (others.length >= again.length) return [`tools as above: ${again.join(", ")}`];
+  return [others.length > 0 ? `all tools above but: ${others.join(", ")}` : "all tools above"];
 }
 
 const PART_NAMES = { advice: "working advice", style: "output style" } as const;

@@ -5,6 +5,8 @@ import type { Observation, Usage } from "../state/execution.ts";
 export interface Turn {
   readonly role: "user" | "assistant";
   readonly text: string;
+  /** The fields that the task was started with, where this turn stands for them; they come before everything else. */
+  readonly given?: Readonly<Record<string, unknown>>;
   /** What came back, where the log has it as such. */
   readonly observation?: Observation;
   /** What the model or a code step decided. */
@@ -36,8 +38,9 @@ export function transcript(events: readonly TranscriptEvent[]): readonly Turn[] 
     if (!observation) return;
     const turn: Turn = { role: "user", text: textOf(observation), observation, ...placeOf(event) };
     const last = turns.at(-1);
-    // A decision carries the message that it answers, which may stand in the log already.
-    if (event.kind === "decision" && last && isSameObservation(last.observation, observation)) {
+    // A decision carries the message that it answers, which may stand in the log already; so does what it waits for.
+    const carriesMessage = event.kind === "decision" || event.kind === "consent";
+    if (carriesMessage && last && isSameObservation(last.observation, observation)) {
       turns[turns.length - 1] = { ...last, observation };
     } else turns.push(turn);
   };
@@ -46,8 +49,12 @@ export function transcript(events: readonly TranscriptEvent[]): readonly Turn[] 
     // What a fork left behind never happened on the branch that goes on.
     const forkedAt = kind === "forked" ? revisionIn(data) : Infinity;
     while ((turns.at(-1)?.revision ?? 0) > forkedAt) turns.pop();
-    if (kind === "started") observe(event, openingOf(data));
-    if (kind === "result" || kind === "decision") observe(event, observationIn(data));
+    if (kind === "started") {
+      const given = givenIn(data);
+      if (given) turns.push({ role: "user", text: JSON.stringify(given), given, ...placeOf(event) });
+      observe(event, openingOf(data));
+    }
+    if (kind === "result" || kind === "decision" || kind === "consent") observe(event, observationIn(data));
     if (kind === "decision" && isPlainObject(data.decision)) {
       const { decision } = data;
       const usage = isPlainObject(data.usage) ? { usage: data.usage as unknown as Usage } : {};
@@ -71,6 +78,13 @@ function placeOf({ sequence, revision, data }: TranscriptEvent): Pick<Turn, "to"
   };
 }
 
+/** The input's fields, beside its message; null where there are none. */
+function givenIn({ input }: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> | null {
+  const { message: _message, ...fields } = isPlainObject(input) ? input : {};
+  const set = Object.entries(fields).filter(([, value]) => value !== null && value !== undefined);
+  return set.length > 0 ? Object.fromEntries(set) : null;
+}
+
 /** The opening message; the first format had it beside the other data of its event. */
 function openingOf(data: Readonly<Record<string, unknown>>): Observation | null {
   const text = (data.input as { message?: unknown } | undefined)?.message ?? data.message;
@@ -88,7 +102,7 @@ function observationIn(data: Readonly<Record<string, unknown>>): Observation | n
 }
 
 /** What a person said or a tool gave back, as plain text. */
-function textOf(observation: Observation): string {
+export function textOf(observation: Observation): string {
   switch (observation.kind) {
     case "message":
     case "answer":

@@ -121,14 +121,26 @@ export function reachedLimit(workflow: AnyWorkflow, execution: Execution): TaskE
   const { step, decisions } = execution;
   const perStep = stepLimit(workflow, step);
   if ((execution.decisionsByStep[step] ?? 0) >= perStep) {
-    const message = `step ${step} has made ${perStep} decisions, its limit, without coming to an end; raise steps.${step}.maxDecisions or look at the history for what repeats`;
+    const message = `step ${step} has made ${counted(perStep)}, its limit, without coming to an end; look at the history for what repeats, or raise steps.${step}.maxDecisions in the definition, and resume`;
     return { code: "STEP_LIMIT", step, message };
   }
   if (decisions >= taskLimit(workflow, execution)) {
-    const message = `the task has made ${decisions} decisions, its limit; raise maxDecisions or look at the history for what repeats`;
-    return { code: "TASK_LIMIT", step, message };
+    return {
+      code: "TASK_LIMIT",
+      step,
+      message: `the task has made ${counted(decisions)}, ${taskLimitHint(workflow, execution)}`,
+    };
   }
   return null;
+}
+
+const counted = (decisions: number) => `${decisions} ${decisions === 1 ? "decision" : "decisions"}`;
+
+/** A task's own limit is part of its record, which nothing raises. */
+function taskLimitHint({ maxDecisions }: AnyWorkflow, { maxDecisions: own = Infinity }: Execution): string {
+  return own <= maxDecisions
+    ? "the limit that it was started with, which stays; look at the history for what repeats, or start a new task with a higher one"
+    : "the limit of its workflow; look at the history for what repeats, or raise maxDecisions in the definition, and resume";
 }
 
 /** How many decisions a task may make: its own limit only ever lowers its workflow's. Pure. */

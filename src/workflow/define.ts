@@ -4,6 +4,7 @@ import type { Fields, PatchOf, State, StateOf, ValueOf } from "../state/fields.t
 import type { CrossFieldCheck } from "../state/patch.ts";
 import type { Migrations } from "./migrations.ts";
 import type { Role } from "./role.ts";
+import type { SensitiveData } from "./sensitive.ts";
 import type { RuntimeStep, Step } from "./step.ts";
 import type { Interceptor, Tools } from "./tool.ts";
 import { findFaults } from "./validate.ts";
@@ -33,6 +34,11 @@ export interface WorkflowDefinition<
   readonly tools?: T;
   /** True where messages and answers come from strangers: then they count as text from outside, as tool results do. */
   readonly untrustedMessages?: boolean;
+  /**
+   * What else may not leave the machine without consent, beside fields and tools that say so of themselves; each
+   * names the kind of data that it is.
+   */
+  readonly sensitive?: SensitiveData;
   /** Checks every call before it runs, whatever tool it is of and whatever the model says. */
   readonly intercept?: Interceptor | readonly Interceptor[];
   /**
@@ -71,6 +77,7 @@ export interface Workflow<F extends Fields = Fields, N extends string = string, 
   readonly checks: Readonly<Record<string, CrossFieldCheck>>;
   readonly tools: Tools;
   readonly untrustedMessages: boolean;
+  readonly sensitive: SensitiveData;
   readonly intercept: readonly Interceptor[];
   /** By tool; typed in the definition, so that a workflow can be spread into another definition. */
   // oxlint-disable-next-line typescript/no-generated-empty-object-type
@@ -130,6 +137,7 @@ export function defineWorkflow<
     checks: (definition.checks ?? {}) as Readonly<Record<string, CrossFieldCheck>>,
     tools: definition.tools ?? {},
     untrustedMessages: definition.untrustedMessages ?? false,
+    sensitive: definition.sensitive ?? {},
     intercept: [definition.intercept ?? []].flat(),
     onResult: definition.onResult ?? {},
     parallelCalls: definition.parallelCalls ?? DEFAULT_PARALLEL_CALLS,

@@ -134,7 +134,7 @@ export function taskIn(values: Values): Replayed {
 }
 
 /** The kinds of events that commit an update of the runtime. */
-const COMMITS: ReadonlySet<string> = new Set(["decision", "result", "failure", "retry"]);
+const COMMITS: ReadonlySet<string> = new Set(["decision", "result", "failure", "retry", "consent"]);
 /** The kinds that carry the whole task, whatever came before. */
 const SNAPSHOTS: ReadonlySet<string> = new Set(["migrated", "override", "imported", "cancelled"]);
 

@@ -19,7 +19,11 @@ export function schemaDigest(workflow: AnyWorkflow): string {
       version,
       initial,
       state: Object.fromEntries(
-        Object.entries(state).map(([field, { schema, rules }]) => [field, [shape(schema), rules]]),
+        Object.entries(state).map(([field, { schema, rules }]) => {
+          // Who may see a value says nothing about what it may be.
+          const { sensitive: _kind, ...own } = rules;
+          return [field, [shape(schema), own]];
+        }),
       ),
       // Calls may be pending, so what they may be counts like the state; rules count by their names.
       tools: Object.fromEntries(Object.entries(tools).map(([tool, { parameters }]) => [tool, shape(parameters)])),

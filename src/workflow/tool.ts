@@ -68,6 +68,11 @@ export type Approval<Args = never, S = never> =
   | ApprovalRule
   | ((args: Args, state: S) => boolean | ApprovalRule);
 
+/** A kind of data, or which of several kinds the results of a call hold: null for none, undefined for any of them. */
+export type Sensitive<Args = never> =
+  | string
+  | { readonly kinds: readonly string[]; readonly of: (args: Args) => string | null | undefined };
+
 /** What a tool's body did the last time, as `reconcile` finds out after a crash. */
 export type Reconciled = { readonly happened: true; readonly value?: unknown } | { readonly happened: false } | null;
 
@@ -95,6 +100,13 @@ export interface ToolDefinition<S extends z.ZodType> {
   readonly privileged?: boolean;
   /** True where its results are our own data, not text that somebody else may have written. */
   readonly trusted?: boolean;
+  /**
+   * What kind of data its results hold, such as "code": a person is asked before any of that kind goes to a model that
+   * is not on this machine. A function of the arguments where that depends on them, with all kinds that it may name.
+   */
+  readonly sensitive?: Sensitive<z.infer<S>>;
+  /** True where its argument `id` names an artifact and it gives back pieces of it: then they are of that artifact's kind of data. */
+  readonly readsArtifacts?: boolean;
   /** The shape of its result, for checking references to it before anything runs. */
   readonly result?: z.ZodType;
   /**
@@ -125,7 +137,8 @@ export interface Tool<S extends z.ZodType = z.ZodType> extends Omit<ToolDefiniti
 }
 
 /** A tool whose argument types are not known to the type checker, as the runtime handles it. */
-export interface AnyTool extends Omit<Tool, "approve" | "reconcile" | "run" | "conflicts" | "intercept"> {
+export interface AnyTool extends Omit<Tool, "approve" | "reconcile" | "run" | "conflicts" | "intercept" | "sensitive"> {
+  readonly sensitive?: Sensitive;
   readonly conflicts?: (args: never) => string | readonly string[] | null;
   readonly intercept?: Interceptor | readonly Interceptor[];
   readonly approve?: Approval;

@@ -5,6 +5,7 @@ import { NAME, type Fault } from "./fault.ts";
 import { isModelStep, targets } from "./next-step.ts";
 import { planFieldOf } from "./plan.ts";
 import { roleFaults } from "./role.ts";
+import { sensitiveFaults } from "./sensitive.ts";
 import { budgetFaults, kindFaults } from "./validate-steps.ts";
 import { migrationFaults, toolFaults } from "./validate-tools.ts";
 
@@ -21,6 +22,7 @@ export function findFaults(workflow: AnyWorkflow): readonly Fault[] {
     ...budgetFaults(workflow),
     ...toolFaults(workflow),
     ...roleFaults(workflow),
+    ...sensitiveFaults(workflow),
     ...migrationFaults(workflow),
     ...pathFaults(workflow),
     ...writerFaults(workflow),

@@ -228,7 +228,7 @@ test("a row says what a task took, and of one that never was that it was not sta
   });
   await runBatch(graph, { tasks: tasksOf("a", "bad"), workers: 1, attempts: 2, backoffMs: 1 });
   const row = (id: string) =>
-    readRow(graph, { line: { line: 1, id, input: {} }, taskId: id, policy: null, refused: null });
+    readRow(graph, { line: { line: 1, id, input: {} }, taskId: id, policy: null, refused: null, maxAttempts: 2 });
   expect(await row("a")).toMatchObject({
     status: "completed",
     attempts: 1,

@@ -73,17 +73,20 @@ describe("statecard batch", () => {
     const { folder, batch, effects } = await projectWith([...named("a", "ask", "bad"), "{broken", ...named("b")]);
     const first = await batch("--attempts", "2");
     expect(first.code).toBe(1);
-    expect(first.stderr).toContain("line 4 is left out: it is not JSON");
+    expect(first.stderr).toContain("line 4 is no task and is left out; the report says why\n");
+    expect(first.stderr).not.toContain("it is not JSON");
     expect(first.stderr).toMatch(/4\/4 {2}\w+ {2}/);
     expect(first.stdout).toMatch(/^bad +failed +2 .*STEP_FAILED: .*bad luck/m);
     expect(first.stdout).toMatch(/^ask +waiting +1 .*Sure\?/m);
     expect(first.stdout).toContain("4 tasks: 2 completed, 1 waiting, 1 failed; completion rate 50 %, 5 attempts");
-    expect(first.stdout).toContain("line 4 was left out");
+    expect(first.stdout).toMatch(/^left out:\nline 4: it is not JSON: /m);
+    expect(first.stdout).toContain("attempts are those of all commands so far; one command makes at most 2 a task");
 
     const again = await batch("--attempts", "1", "--json");
     expect(again).toMatchObject({ code: 1, stderr: "" });
     expect(statuses(again)).toEqual({ a: "completed", ask: "waiting", bad: "failed", b: "completed" });
     expect(reportIn(again).broken).toMatchObject([{ line: 4 }]);
+    expect(reportIn(again).tasks[2]).toMatchObject({ id: "bad", attempts: 3, maxAttempts: 1 });
     expect(effects().toSorted()).toEqual(["a", "ask", "b", "bad", "bad", "bad"]);
 
     // Its tasks are tasks like others: a person answers one as always.
@@ -98,7 +101,8 @@ describe("statecard batch", () => {
     expect(written).toMatchObject({ code: 1, stdout: "Written to report.csv.\n" });
     const csv = readFileSync(join(folder, "report.csv"), "utf8");
     expect(csv.split("\r\n")).toHaveLength(5);
-    expect(csv).toMatch(/^1,'=1\+1,tasks\.=1\+1\.\w+,,completed,1,false,0,/m);
+    expect(csv).toMatch(/^line,id,task,policy,status,attempts,max_attempts,resumed,/);
+    expect(csv).toMatch(/^1,'=1\+1,tasks\.=1\+1\.\w+,,completed,1,3,false,0,/m);
     expect(csv).toContain(`"{""name"":""a"",""result"":""=done a""}"`);
     expect(existsSync(join(folder, "report.csv.part"))).toBe(false);
   });
@@ -146,6 +150,20 @@ describe("statecard batch", () => {
     await refused(["empty.jsonl", "--graph", "work"], /has no tasks/);
     expect(existsSync(join(folder, "effects.log"))).toBe(false);
   });
+
+  test("of many broken lines the first ten are told, once; a file without any task is wrong usage", async () => {
+    const lines = Array.from({ length: 1200 }, () => "{broken");
+    const { folder, batch } = await projectWith([...lines, ...named("a")]);
+    const { code, stdout, stderr } = await batch("--report", "table");
+    expect(code).toBe(1);
+    expect(stderr).toContain("lines 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and 1,190 more are no tasks and are left out");
+    expect(`${stdout}${stderr}`.match(/it is not JSON/g)).toHaveLength(10);
+    expect(stdout).toMatch(/^line 10: it is not JSON.*\nand 1,190 more$/m);
+    expect(reportIn(await batch("--json")).broken).toHaveLength(1200);
+    writeFileSync(join(folder, "none.jsonl"), lines.join("\n"));
+    const says = /no line of none\.jsonl is a task\n {2}line 1: it is not JSON.*\n(?: {2}.*\n){9} {2}and 1,190 more$/m;
+    await expectRefusal(["batch", "none.jsonl", "--graph", "work"], { code: "USAGE", exit: 2, says }, { folder });
+  });
 });
 
 describe("review before publishing", () => {
@@ -154,7 +172,10 @@ describe("review before publishing", () => {
 
   test("no result is in a report before a person has approved it, whatever the next command says", async () => {
     const { folder, batch, review } = await projectWith(named("a", "b", "c"));
-    expect(await batch("--review")).toMatchObject({ code: 10 });
+    const first = await batch("--review");
+    expect(first).toMatchObject({ code: 10 });
+    expect(first.stderr).toMatch(/^1\/3 {2}\w {2}reviewing$/m);
+    expect(first.stderr).not.toContain("completed");
     const held = await batch("--json");
     expect(held.code).toBe(10);
     expect(statuses(held)).toEqual({ a: "reviewing", b: "reviewing", c: "reviewing" });
@@ -187,6 +208,10 @@ describe("review before publishing", () => {
     );
     expect(said.stdout).toContain("a  approved by ada");
     expect(said.stdout).toContain("b  rejected by ada: too short");
+    const told = (await batch()).stderr;
+    expect(told).toMatch(/ a {2}completed \(as it was found\)\n/);
+    expect(told).toMatch(/ b {2}rejected \(as it was found\)\n/);
+    expect(told).toMatch(/ c {2}reviewing \(as it was found\)\n/);
     const published = await batch("--json");
     expect(statuses(published)).toEqual({ a: "completed", b: "rejected", c: "reviewing" });
     expect([result(published, "a"), result(published, "b"), result(published, "c")]).toEqual([

@@ -119,12 +119,21 @@ onBothQueues((place) => {
 
   test("a job that was lost is made again by the sweep", async () => {
     const { store, queue, world, graph } = await setUp();
-    await submitAll(queue, graph, ["lost-1", "lost-2"]);
-    await place.raw(queue, (jobs) => jobs.obliterate({ force: true }));
+    const graphs = new Map([["errand", graph]]);
+    await submitAll(queue, graph, ["lost-1"]);
+    await submitTask(queue, graph, { taskId: "lost-2", input: {} }, { attempts: 7 });
+    await submitAll(queue, graph, ["lost-2"]);
+    const attempts = await place.raw(queue, async (jobs) => {
+      await jobs.obliterate({ force: true });
+      await upkeep.sweep({ store, queue, graphs });
+      const made = await jobs.getJobs(["waiting"]);
+      await jobs.obliterate({ force: true });
+      return Object.fromEntries(made.map(({ data }) => [data.taskId, data.attempts]));
+    });
+    expect(attempts).toEqual({ "lost-1": 3, "lost-2": 7 });
     await place.worker(store, queue, world);
     expect(await queue.counts("errand")).toEqual({ waiting: 0, active: 0, delayed: 0 });
     await store.addWake("never-started");
-    const graphs = new Map([["errand", graph]]);
     await upkeep.sweep({ store, queue, graphs });
     await vi.waitFor(() => expect(world.sent.toSorted()).toEqual(["lost-1", "lost-2"]), SOON);
     await vi.waitFor(async () => expect(await store.wakes()).toEqual([]), SOON);
@@ -267,6 +276,27 @@ onBothQueues((place) => {
       await upkeep.deadlines({ store, queue, graphs });
       expect(world.sent).toEqual(["ignored", "elsewhere"]);
     }, SOON);
+  });
+
+  test("tasks that ended are kept for as long as the workers are told, or for ever", async () => {
+    const { store, queue, world } = await setUp();
+    const graph = errandGraph(store, world);
+    const settings = { store, queue, graphs: new Map([["errand", graph]]) };
+    await graph.invoke({} as never, { configurable: { thread_id: "old" } });
+    await graph.invoke({ ask: true } as never, { configurable: { thread_id: "waits" } });
+    expect(await upkeep.prune(settings)).toBe(0);
+    expect(await upkeep.prune({ ...settings, keepEndedMs: 3_600_000 })).toBe(0);
+    expect(await upkeep.prune({ ...settings, keepEndedMs: -1 })).toBeGreaterThan(0);
+    expect(await store.look("old")).toBeNull();
+    expect(await store.look("waits")).not.toBeNull();
+  });
+
+  test("what cannot be started leaves nothing behind", async () => {
+    const { store, queue, graph } = await setUp();
+    const beforeStart = (taskId: string) => store.append(taskId, 0, "source", { graph: "errand" });
+    const submitted = submitTask(queue, graph, { taskId: "wrong", input: { nowhere: 1 } }, { beforeStart });
+    await expect(submitted).rejects.toMatchObject({ code: "INVALID_INPUT" });
+    expect(await store.events("wrong")).toEqual([]);
   });
 
   test("an answer that is submitted is in the store before the task is woken", async () => {

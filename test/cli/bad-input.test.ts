@@ -121,6 +121,17 @@ describe("a task that takes no answer", () => {
   });
 });
 
+test("tasks shows as many as it is asked for, and says that there are more", async () => {
+  const own = await ownDatabase();
+  for (const task of ["t-1", "t-2", "t-3"]) await statecard(["run", "ticket", "--task", task], own);
+  const some = await statecard(["tasks", "--limit", "2"], own);
+  expect(some.stdout).toMatch(/^t-3 .*\nt-2 .*\nThere are more; show them with --limit 20\.\n$/);
+  const json = jsonOf(await statecard(["tasks", "--limit", "1", "--json"], own));
+  expect(json).toMatchObject({ tasks: [{ taskId: "t-3" }], more: true });
+  expect(rowsOf(await statecard(["tasks", "--json"], own))).toHaveLength(3);
+  await expectRefusal(["tasks", "--limit", "0"], { code: "USAGE", exit: 2, says: /--limit is a whole number/ }, own);
+});
+
 describe("a start with wrong fields is refused with those that can be set", () => {
   const cases: readonly (readonly [setting: string, code: string, says: RegExp])[] = [
     ["priority=P9", "INVALID_INPUT", /"priority".*P1.*P2.*P3/],

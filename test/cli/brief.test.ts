@@ -1,6 +1,9 @@
 import { appendFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { expect, test } from "vitest";
+import Database from "better-sqlite3";
+import { compile, defineWorkflow, sqliteStore } from "statecard";
+import { expect, onTestFinished, test } from "vitest";
+import { thisProcess } from "../../src/storage/owner.ts";
 import { jsonOf, projectFolder, shareOneProcess, statecard, taskOf } from "../support/cli.ts";
 import { bundled } from "../support/refactor.ts";
 
@@ -78,4 +81,55 @@ test.each(["brief", "doctor"])("%s of a task that is not there", async (command)
   const result = await statecard([command, "nobody", "--db", database, "--json"]);
   expect(result.code).toBe(3);
   expect(jsonOf(result)).toMatchObject({ error: { code: "UNKNOWN_TASK" } });
+});
+
+test.each([
+  ["names a task that hangs, who runs it, and since when", false],
+  ["leaves one alone whose workflow within has just committed something", true],
+])("doctor %s", async (_name, isRecent) => {
+  const database = join(await projectFolder({}), "tasks.db");
+  const began = Date.now() - 11 * 60_000;
+  const time = { now: began };
+  const clock = { now: () => time.now };
+  const store = sqliteStore(database, { clock });
+  const stop = new AbortController();
+  const hanging = new Promise<void>((hangs) => {
+    const packing = () => {
+      if (isRecent) time.now = Date.now();
+      return { next: "sending" } as const;
+    };
+    const sending = () => (hangs(), new Promise<never>(() => {}));
+    const end = { final: true } as const;
+    const parcel = defineWorkflow({
+      name: "parcel",
+      version: 1,
+      state: {},
+      initial: "packing",
+      steps: { packing: { to: ["sending"], run: packing }, sending: { to: ["sent"], run: sending }, sent: end },
+    });
+    const order = defineWorkflow({
+      name: "order",
+      version: 1,
+      state: {},
+      initial: "posting",
+      steps: { posting: { to: ["done"], workflow: parcel, output: () => ({ next: "done" }) }, done: end },
+    });
+    const config = { configurable: { thread_id: "o" }, signal: stop.signal };
+    compile(order, { store, clock })
+      .invoke({}, config)
+      .catch(() => {});
+  });
+  onTestFinished(() => {
+    stop.abort();
+    return store.close();
+  });
+  await hanging;
+  const leases = new Database(database);
+  // As renewed by a process that lives.
+  leases.prepare("update statecard_leases set expires = ?").run(Date.now() + 30_000);
+  leases.close();
+  const { stdout } = await statecard(["doctor", "o", "--db", database, "--json"]);
+  const { troubles } = JSON.parse(stdout) as { troubles: { code: string; evidence: string }[] };
+  const evidence = `process ${process.pid} on ${thisProcess.host} runs posting, and has committed nothing since ${new Date(began).toISOString()} (11 min)`;
+  expect(troubles).toMatchObject(isRecent ? [] : [{ code: "STUCK", evidence }]);
 });

@@ -186,7 +186,11 @@ test("a failed task says why and can be tried again in place; its limits stay us
     refused: 3,
     lastError: { code: "ILLEGAL_TRANSITION", step: "asking" },
   });
-  await expect(graph.invoke({ message: "x" }, config)).rejects.toMatchObject({ code: "TASK_FINISHED" });
+  await expect(graph.invoke(new Command({ resume: "x" }), config)).rejects.toMatchObject({
+    code: "TASK_NOT_WAITING",
+    message: expect.stringMatching(/it failed \(ILLEGAL_TRANSITION\); resume it without an answer to try again/),
+  });
+  await expect(graph.invoke({ message: "x" }, config)).rejects.toMatchObject({ code: "TASK_UNFINISHED" });
   const again = await graph.invoke(null, config);
   expect(again.execution).toMatchObject({ status: "completed", refused: 3, decisions: 1, usage: { calls: 4 } });
 });

@@ -59,7 +59,7 @@ const admitted: readonly [string, Situation, unknown, Admitted][] = [
 const refused: readonly [string, Situation, unknown, string][] = [
   ["no input for a task that is not there", nothing, null, "UNKNOWN_TASK"],
   ["a message for a finished task", finished, { message: "more" }, "TASK_FINISHED"],
-  ["a message for a failed task", failed, { message: "more" }, "TASK_FINISHED"],
+  ["a message for a failed task", failed, { message: "more" }, "TASK_UNFINISHED"],
   ["the opening input again", repeated, { message: "go" }, "TASK_STARTED"],
   [
     "the opening input again, of a task midway",

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { defineTool, defineWorkflow, field, planField } from "statecard";
 import { z } from "zod";
-import { decisionSchema, offeredMoves, type JsonSchema } from "../../src/decision/schema.ts";
+import { decisionSchema, offeredMoves, workflowSchema, type JsonSchema } from "../../src/decision/schema.ts";
 import { anyWorkflow, type AnyWorkflow } from "../../src/workflow/define.ts";
 
 const EMPTY = { kind: null, count: null, tags: null, place: null, notes: null, seen: null };
@@ -352,5 +352,21 @@ describe("the phases of a plan", () => {
 
   test("each is the same text at each call, so that prompt caches hit", () => {
     expect(JSON.stringify(of("plan"))).toBe(JSON.stringify(of("plan")));
+  });
+});
+
+describe("the schema of all steps", () => {
+  test("offers what some model may do in some step, and strict output modes accept it", () => {
+    const { schema, strict } = workflowSchema(workflow);
+    expect(strict).toBe(schemaOf("start").strict);
+    const given = properties(schema);
+    expect(given.next).toEqual({
+      type: ["string", "null"],
+      enum: ["start", "check", "finish", "locked", "guarded", "done", null],
+    });
+    const [patch] = (given.patch?.anyOf ?? []) as JsonSchema[];
+    expect(Object.keys(properties(patch as JsonSchema))).toEqual(["kind", "count", "tags", "place", "notes"]);
+    expect(strictFaults(schema)).toEqual([]);
+    expect(workflowSchema(workflow).schema).toBe(schema);
   });
 });

@@ -1,7 +1,7 @@
 import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
-import { compile, isWorkflowError } from "statecard";
+import { compile } from "statecard";
 import { scriptedModel } from "statecard/testing";
 import { describe, expect, test } from "vitest";
 import { detect, FOCUSES, RULES, type Focus } from "../../graphs/code-review/detectors.ts";
@@ -216,14 +216,29 @@ describe("what a model says", () => {
 });
 
 describe("where it may look", () => {
-  test.each(["..", "/etc", "link", "gone", "~"])("%s is refused before anything is read", async (directory) => {
-    const outside = await folderWith({ "secret.ts": "eval(1);\n" });
-    const folder = await folderWith({ "a.ts": "1;\n" });
-    symlinkSync(outside, join(folder, "link"));
-    const error: unknown = await review(folder, directory, "security").catch((thrown: unknown) => thrown);
-    expect(isWorkflowError(error, "STEP_FAILED")).toBe(true);
-    expect(String(error)).toMatch(/inside the allowed folders|there is no directory/);
-  });
+  test.each(["..", "/etc", "link", "gone", "~"])(
+    "%s is not read: another directory is asked for",
+    async (directory) => {
+      const outside = await folderWith({ "secret.ts": "eval(1);\n" });
+      const folder = await folderWith({ "lib/a.ts": "eval(2);\n" });
+      symlinkSync(outside, join(folder, "link"));
+      const graph = openReview(folder);
+      const asked = await graph.invoke({ directory, focus: "security" }, config);
+      const { pending } = asked.execution;
+      expect(pending).toMatchObject({
+        question: expect.stringMatching(/inside the allowed folders|there is no directory/),
+      });
+      expect(asked.files).toBeNull();
+      const again = await graph.invoke({ message: directory }, config);
+      expect(again.execution).toMatchObject({ status: "waiting_user", step: "listing" });
+      const done = await graph.invoke({ message: "lib" }, config);
+      expect(done).toMatchObject({
+        directory: "lib",
+        findings: [{ file: "a.ts" }],
+        execution: { status: "completed" },
+      });
+    },
+  );
 
   test("what cannot be read is told and holds up nothing; a secret does not get into the state", async () => {
     const folder = await folderWith({

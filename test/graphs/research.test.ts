@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { BaseMessage } from "@langchain/core/messages";
-import { answer, compile, describeTask, sqliteStore, type Plan } from "statecard";
+import { answer, compile, describeTask, sqliteStore, wakeDue, type Plan } from "statecard";
 import { scriptedModel } from "statecard/testing";
 import { describe, expect, test } from "vitest";
 import { OfflineRules, type Prompt } from "../../graphs/offline-rules.ts";
@@ -63,6 +63,22 @@ const named = (plan: Plan | null, id: string) => plan?.calls.find((call) => call
 
 test("its README shows its table", () => {
   expect(readFileSync("graphs/research/README.md", "utf8")).toContain(mermaidOf(anyWorkflow(research)));
+});
+
+test("what nothing has happened to for an hour is removed, since figures age", async () => {
+  const clock = { at: Date.UTC(2026, 2, 1), now: () => clock.at };
+  const store = sqliteStore(":memory:", { clock });
+  const graph = compile(research, { model: researchRules(), planner: researchPlanner(), store, clock });
+  const left = async () => (await store.tasks()).map(({ taskId }) => taskId);
+  await graph.invoke({ message: "compare alpha and beta" }, { configurable: { thread_id: "ended" } });
+  clock.at += 1;
+  await graph.invoke({}, { configurable: { thread_id: "waits" } });
+  clock.at += 3_600_000;
+  await wakeDue(graph);
+  expect(await left()).toEqual(["waits"]);
+  clock.at += 1;
+  await wakeDue(graph);
+  expect(await left()).toEqual([]);
 });
 
 describe("a plan that comes true", () => {

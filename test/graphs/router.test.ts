@@ -229,7 +229,7 @@ onBothDialects((dialect) => {
     const [recalled, forgotten, skill, file, stranger] = seen;
     expect(recalled).toContain("nothing fits");
     expect(forgotten).toContain("there is no such memory");
-    expect(skill).toContain('there is no skill \\"read-log-file\\" here');
+    expect(skill).toContain('there is no skill "read-log-file" here');
     expect(file).toContain("the project has no ../../../log-detective/logs/uart.log");
     expect(model.prompts[6]).toContain('UNKNOWN_TOOL: step looking has no tool "read-log-file"');
     expect(stranger).not.toContain("RX overrun");

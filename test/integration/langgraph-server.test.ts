@@ -4,6 +4,7 @@ import type { Execution, PauseValue, Request } from "statecard";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ticket } from "../../graphs/ticket/workflow.ts";
 import { describeEveryGraph } from "./every-graph.ts";
+import { describeEveryPause } from "./every-pause.ts";
 import { isBuilt, recordingClient, startLangGraphServer, type LangGraphServer } from "../support/langgraph-server.ts";
 
 type TicketValues = { ticketType: string | null; priority: string | null; solution: string | null } & {
@@ -67,6 +68,7 @@ describe.skipIf(!isBuilt)(title, () => {
   }
 
   describeEveryGraph(() => client);
+  describeEveryPause(() => server);
 
   describe("pauses and answers", () => {
     it("shows the first question in the thread's state, due at the one node that acts", async () => {

@@ -577,6 +577,53 @@ describe("an OpenAI model", () => {
     const done = await start().invoke(answer(paused, "go"), config);
     expect(done.execution).toMatchObject({ status: "completed", decisions: 4, usage: usageOf(4) });
     expect(server.requests).toHaveLength(4);
-    expect(lastMessage(server.requests[2])).toContain('<observation kind="answer">\ngo\n');
+    expect(lastMessage(server.requests[2])).toContain("<observation>\ngo\n");
+  });
+});
+
+describe("one schema for the whole workflow", () => {
+  const NOTHING = { reasoning: null, because: null, patch: null, next: null, ask: null, reply: null };
+  const first = { ...NOTHING, patch: { note: "router is off", priority: null }, next: "check" };
+  const last = { ...NOTHING, patch: { note: null, priority: "P1" }, next: "done" };
+  const schemaIn = ({ response_format, tools }: SentRequest) =>
+    JSON.stringify(response_format?.json_schema ?? tools?.map((tool) => tool.function));
+
+  test.each(MODES.slice(0, 2))("is the same bytes in every step, with $name", async (mode) => {
+    const { server, compiled } = await setUp(
+      mode,
+      [first, last, first, last].map((each) => decision(each)),
+    );
+    const run = async (graph: ReturnType<typeof compiled>, task: string) => {
+      const done = await graph.invoke({ message: "go" }, { configurable: { thread_id: task } });
+      expect(done).toMatchObject({ note: "router is off", priority: "P1", execution: { status: "completed" } });
+    };
+    await run(compiled({ schemaScope: "workflow" }), "wide");
+    const [one, two] = server.requests.map(schemaIn);
+    expect(one).toBe(two);
+    for (const name of ["check", "done", "note", "priority"]) expect(one).toContain(`"${name}"`);
+    await run(compiled(), "by step");
+    expect(schemaIn(server.requests[2] as SentRequest)).not.toBe(schemaIn(server.requests[3] as SentRequest));
+  });
+
+  test("lets nothing pass that the step does not allow", async () => {
+    const early = { ...first, patch: { note: "router is off", priority: "P1" } };
+    const far = { ...first, next: "done" };
+    const { server, compiled, eventsOf } = await setUp(
+      MODES[0] as Mode,
+      [early, far, first, last].map((each) => decision(each)),
+    );
+    const done = await compiled({ schemaScope: "workflow" }).invoke({ message: "go" }, config);
+    expect(done.execution).toMatchObject({ status: "completed", refused: 2 });
+    const refused = await eventsOf("refused");
+    expect(refused.map(({ data }) => data.code)).toEqual(["FIELD_NOT_WRITABLE", "ILLEGAL_TRANSITION"]);
+    expect(server.remaining()).toBe(0);
+  });
+
+  test("in plain JSON it stays the step's, behind the prompt", async () => {
+    const { server, compiled } = await setUp(MODES[2] as Mode, [decision(FIRST), decision(LAST)]);
+    await compiled({ schemaScope: "workflow" }).invoke({ message: "go" }, config);
+    const told = server.requests[0]?.messages.at(-1)?.content;
+    expect(told).toMatch(/^JSON schema of the answer: .*"note"/);
+    expect(told).not.toContain("P2");
   });
 });

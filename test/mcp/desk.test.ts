@@ -1,6 +1,6 @@
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { InMemoryTransport } from "@modelcontextprotocol/sdk/inMemory.js";
-import { compile, defineWorkflow, field, propose, sqliteStore } from "statecard";
+import { compile, defineTool, defineWorkflow, field, propose, sqliteStore } from "statecard";
 import { scriptedModel } from "statecard/testing";
 import { expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
@@ -15,10 +15,34 @@ const note = defineWorkflow({
   steps: { write: { writes: ["text"], to: ["write", "done"] }, done: { requires: ["text"], final: true } },
 });
 
+const EMAIL = "ada@example.net";
+
+/** What its tool gives back is nobody's business, nor is the address that code keeps of it. */
+const letter = defineWorkflow({
+  name: "letter",
+  version: 1,
+  state: { email: field(z.string()).sensitive("personal data"), text: field(z.string()) },
+  tools: {
+    lookUp: defineTool({
+      description: "Looks up.",
+      effect: "read",
+      parameters: z.object({ mail: z.boolean() }),
+      sensitive: { kinds: ["personal data"], of: ({ mail }) => (mail ? "personal data" : null) },
+      run: ({ mail }) => (mail ? EMAIL : "a customer since 1999"),
+      onResult: ({ value }) => (value === EMAIL ? { email: EMAIL } : {}),
+    }),
+  },
+  initial: "write",
+  steps: {
+    write: { writes: ["text", "email"], tools: ["lookUp"], to: ["write", "done"] },
+    done: { final: true },
+  },
+});
+
 /** A client of a server in this process, whose store may do something before a look. */
-async function open(script: readonly object[] = []) {
+async function open(script: readonly object[] = [], workflow: typeof note | typeof letter = note) {
   const store = sqliteStore(":memory:");
-  const graph = compile(note, { model: scriptedModel([...script]), store });
+  const graph = compile(workflow as typeof note, { model: scriptedModel([...script]), store });
   const meanwhile: (() => Promise<void>)[] = [];
   const watched = new Proxy(store, {
     get(target, name) {
@@ -93,4 +117,25 @@ test("a secret that an older state holds is in neither the text nor the data", a
   const shown = JSON.stringify(await call("read_task", { task }));
   expect(shown).toContain("it is [redacted]");
   expect(shown).not.toContain(value);
+});
+
+test("an agent is shown what a person has allowed agents to see, and cannot overwrite the rest", async () => {
+  const { graph, call, start } = await open([], letter);
+  const task = await start();
+  const { store } = graph.runtime;
+  const look = (mail: boolean) => ({ tool: "lookUp", args: { mail } });
+  const decide = (revision: number, decision: object) => call("propose_decision", { task, revision, decision });
+  const seen = await decide(0, { calls: [look(true), look(false)] });
+  expect(JSON.stringify(seen)).not.toContain(EMAIL);
+  expect(JSON.stringify(seen)).toContain("a customer since 1999");
+  expect(JSON.stringify(seen)).toContain("statecard consent allow letter --to agents");
+  const { state } = (await store.look(task)) ?? {};
+  expect(state).toMatchObject({ email: EMAIL });
+  const refused = await decide(2, { patch: { email: "[withheld: personal data]" } });
+  expect(refused).toMatchObject({ isError: true, structuredContent: { error: { code: "INVALID_DECISION" } } });
+  const row = { workflow: "letter", destination: "agents", kind: "personal data", isAllowed: true, by: "ada", at: 0 };
+  await store.keepConsents(task, [row]);
+  const allowed = await call("read_task", { task });
+  expect(JSON.stringify(allowed)).toContain(EMAIL);
+  expect(JSON.stringify(allowed)).not.toContain("statecard consent allow");
 });

@@ -17,6 +17,8 @@ import { compile, defineTool, defineWorkflow, field } from "statecard";
 import { z } from "zod";
 
 console.log("a graph that prints");
+// As what a step has left behind, which must not keep a server whose client is gone.
+setInterval(() => {}, 1000);
 const write = defineTool({
   description: "Writes a line.", effect: "write",
   parameters: z.object({ text: z.string() }),
@@ -246,7 +248,7 @@ test("a client that is killed in the middle of a call leaves a task that another
   expect(effects().filter((line) => line.startsWith(task))).toHaveLength(1);
 });
 
-test("nothing but the protocol is on its standard output, whatever graphs and tools print", async () => {
+test("nothing but the protocol is on its standard output, whatever graphs print, and it ends with its input", async () => {
   const server = spawn(process.execPath, [COMMAND, "mcp", "--db", database], { cwd: folder });
   onTestFinished(() => void server.kill("SIGKILL"));
   let [output, errors] = ["", ""];
@@ -267,6 +269,8 @@ test("nothing but the protocol is on its standard output, whatever graphs and to
     .split("\n")
     .map((line) => (JSON.parse(line) as { id: number }).id);
   expect(ids).toEqual([1, 2]);
+  server.stdin.end();
+  expect(await once(server, "exit")).toEqual([0, null]);
 });
 
 test.concurrent.each([

@@ -24,6 +24,8 @@ const step = (name, next) => ({
   writes: ["done"],
   run: async (state) => {
     appendFileSync("begun.txt", name + "\\n");
+    // What heeds no signal must not keep a server that was stopped.
+    if (name === "one") setInterval(() => {}, 1000);
     while (!existsSync(name + ".go")) await sleep(5);
     return { patch: { done: [...(state.done ?? []), name] }, next };
   },
@@ -174,6 +176,7 @@ test("wrong options are said", async () => {
     expectRefusal(args, { code: "USAGE", exit: 2, says }, { folder });
   await refuse(["serve", "--port", "x"], /whole number from 0 to 65535/);
   await refuse(["serve", "--rate", "0"], /whole number from 1 to 1000000/);
+  await refuse(["serve", "--step-timeout", "0"], /--step-timeout is a whole number from 1/);
   await refuse(["serve", "--graphs", "nope"], /it has: slow/);
   await refuse(["serve", "--host", "0.0.0.0", "--port", "0"], /token create/);
   await refuse(["token", "create", "ada", "--tenant", "A B"], /small letters/);

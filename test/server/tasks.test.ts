@@ -56,6 +56,9 @@ describe("a task", () => {
     expect((await store.head("short"))?.execution.maxDecisions).toBe(2);
     const again = await http.post("/tasks/short/resume?wait=10", { reason: "once more" });
     expect(again.json).toMatchObject({ status: "failed", lastError: { code: "TASK_LIMIT" } });
+    // Nothing raises it, so that is not what it says.
+    expect(again.json.lastError.message).toMatch(/has made 2 decisions, .*which stays; .*start a new task/);
+    expectProblem(await http.post("/tasks/short/resume", { answer: "x" }), 409, "TASK_NOT_WAITING", /\(TASK_LIMIT\)/);
     const more = await http.post("/tasks?wait=10", { graph: "errand", maxDecisions: 1_000_000 });
     expect(more.json.status).toBe("completed");
   });
@@ -75,6 +78,12 @@ describe("a task", () => {
     });
     expect(failed.json.lastError.message).toContain("the shop is closed");
     expect((await http.get("/tasks?status=failed")).json.tasks).toMatchObject([{ taskId: "e", status: "failed" }]);
+    expectProblem(
+      await http.post("/tasks/e/resume", { answer: "x" }),
+      409,
+      "TASK_NOT_WAITING",
+      /failed \(STEP_FAILED\)/,
+    );
     isOpen = true;
     const done = await http.post("/tasks/e/resume?wait=10", { reason: "it opens at nine" });
     expect(done.json).toMatchObject({ status: "completed", completedSteps: ["going", "buying", "returning"] });
@@ -212,6 +221,28 @@ describe("an approval", () => {
     expect(http.payments.all).toEqual([]);
   });
 
+  test("is listed in pages, what expires first first", async () => {
+    const time = { now: Date.UTC(2030, 0, 1) };
+    const clock = { now: () => time.now };
+    const http = new TestApi({ clock, store: sqliteStore(":memory:", { clock }) });
+    for (const taskId of ["r-3", "r-1", "r-2"]) {
+      await http.post("/tasks?wait=10", { ...APPROVE, taskId });
+      time.now += 1000;
+    }
+    const ids = ({ approvals }: { approvals: readonly { taskId: string }[] }) => approvals.map(({ taskId }) => taskId);
+    const first = (await http.get("/approvals?limit=2")).json;
+    expect(ids(first)).toEqual(["r-3", "r-1"]);
+    // What is decided in between moves nothing.
+    await http.post(`/approvals/${first.approvals[0].id}?wait=10`, { approve: true });
+    const second = (await http.get(`/approvals?limit=2&after=${first.next}`)).json;
+    expect([ids(second), second.next]).toEqual([["r-2"], undefined]);
+    expect(ids((await http.get("/approvals")).json)).toEqual(["r-1", "r-2"]);
+    const tasks = (await http.get("/tasks?limit=1")).json.next;
+    for (const query of ["limit=0", "limit=101", "after=%21", `after=${tasks}`, "status=failed"]) {
+      expectProblem(await http.get(`/approvals?${query}`), 400, "INVALID_REQUEST");
+    }
+  });
+
   test("holds for what was shown: an id of something else decides nothing", async () => {
     const http = new TestApi();
     const [approval] = await waiting(http);
@@ -222,6 +253,26 @@ describe("an approval", () => {
       expectProblem(await http.post(`/approvals/${id}`, { approve: true }), 404, "UNKNOWN_REQUEST");
     }
     expect(http.payments.all).toEqual([]);
+  });
+
+  test("and every other answer is logged with the reason that came beside it", async () => {
+    const http = new TestApi();
+    const reasons = async (taskId: string) =>
+      (await http.store.events(taskId)).flatMap(({ kind, data }) => (kind === "answered" ? [data.reason ?? null] : []));
+    const [approval] = await waiting(http);
+    const path = `/approvals/${approval.id}?wait=10`;
+    expectProblem(await http.post(path, { approve: true, reason: "\u0007" }), 422, "INVALID_MESSAGE");
+    await http.post(path, { approve: true, reason: "seen the photo, see sk-123456789" });
+    expect(await reasons("r")).toEqual(["seen the photo, see [redacted]"]);
+    await http.post("/tasks?wait=10", { ...APPROVE, taskId: "edited" });
+    await http.post("/tasks/edited/resume?wait=10", { edit: { amount: 20 }, reason: "a part only" });
+    await http.post("/tasks?wait=10", { ...APPROVE, taskId: "rejected" });
+    await http.post("/tasks/rejected/resume?wait=10", { reject: "no receipt", reason: "rule 7" });
+    await http.post("/tasks?wait=10", { ...NETWORK, taskId: "asked" });
+    await http.post("/tasks/asked/resume?wait=10", { answer: "P1", reason: "the whole floor is down" });
+    await http.post("/tasks/asked/resume?wait=10", { answer: "yes" });
+    const all = await Promise.all(["edited", "rejected", "asked"].map(reasons));
+    expect(all).toEqual([["a part only"], ["rule 7"], ["the whole floor is down", null]]);
   });
 
   test("of two people is not given by one", async () => {
@@ -448,6 +499,18 @@ test("so many tasks run at once as it says, the others wait their turn", async (
   const answers = await Promise.all(Array.from({ length: 8 }, () => http.post("/tasks?wait=20", { graph: "errand" })));
   expect(answers.map(({ json }) => json.status)).toEqual(Array(8).fill("completed"));
   expect(most).toBe(2);
+});
+
+test("a step that hangs is left behind at its time limit, and another task has its place", async () => {
+  const http = new TestApi({ concurrency: 1, timeLimits: { stepMs: 50 } });
+  http.errands = { step: (taskId) => (taskId === "hangs" ? new Promise(() => {}) : undefined) };
+  const [hangs, other] = await Promise.all(
+    ["hangs", "other"].map((taskId) => http.post("/tasks?wait=20", { graph: "errand", taskId })),
+  );
+  expect(hangs?.json).toMatchObject({ status: "failed", step: "going", lastError: { code: "TASK_TIMEOUT" } });
+  expect(other?.json.status).toBe("completed");
+  http.errands = { step: () => {} };
+  expect((await http.post("/tasks/hangs/resume?wait=20")).json.status).toBe("completed");
 });
 
 test("servers that share a database run each task once, and let the other's be", async () => {

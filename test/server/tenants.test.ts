@@ -7,7 +7,7 @@ const NETWORK = { graph: "ticket", message: "network unstable" };
 const PAY = { graph: "refund", message: "refund 490 for order 77, arrived broken" };
 
 onBothDialects((dialect) => {
-  test("a tenant reads nothing of another, and cannot tell it from what does not exist", async () => {
+  test("K26: a tenant reads nothing of another, and cannot tell it from what does not exist", async () => {
     const http = new TestApi({ store: dialect.open() });
     const bearer = async (name: string, tenant?: string) => ({
       authorization: `Bearer ${(await http.store.createToken(name, tenant)).token}`,

@@ -10,6 +10,7 @@ import type { SqlStore } from "../../src/storage/sql-store.ts";
 import { sqliteStore } from "../../src/storage/sqlite/sqlite.ts";
 import { storedWorkflow, StoredTask } from "../../src/testing/stored-task.ts";
 import { setAside } from "../../src/tools/artifacts.ts";
+import { TO_FORMAT_5 } from "../support/formats.ts";
 import { onBothDialects } from "../support/stores.ts";
 
 const LOG = Array.from({ length: 2000 }, (_, index) => `${index} Grüße 👋 \u0000\r`).join("\n");
@@ -94,12 +95,13 @@ onBothDialects((dialect) => {
 onBothDialects((dialect) => {
   test("a database of format 2 gets the table when it is opened", async () => {
     await StoredTask.start(dialect.open(), "old");
+    for (const statement of TO_FORMAT_5) await dialect.query(statement);
     await dialect.query("drop table statecard_artifacts");
     await dialect.query("alter table statecard_tokens drop column tenant");
     await dialect.query("update statecard_meta set value = '2'");
     const store = dialect.open();
     expect(await store.artifacts("old")).toEqual([]);
-    expect(await dialect.query("select value from statecard_meta")).toEqual([{ value: "5" }]);
+    expect(await dialect.query("select value from statecard_meta")).toEqual([{ value: "6" }]);
     await taskWithArtifacts(store, "new");
     expect(await store.artifacts("new")).toHaveLength(2);
   });

@@ -633,8 +633,11 @@ onBothDialects((dialect) => {
     writeExport(at, await store.exportTask("t"), undefined);
     const exportedTask = verify(at);
     expect(exportedTask).toMatchObject({ difference: null, from: "state.json" });
+    const open = await store.openRequests({ limit: 10 });
+    expect(open.map(({ request }) => request.id)).toContain("a1.1.0");
     await store.deleteTask("t");
     await store.importTask(task.workflow, "t", exportedTask);
+    expect(await store.openRequests({ limit: 10 })).toEqual(open);
     const again = await dialect.open().exportTask("t");
     expect(again.task).toEqual(exportedTask.task);
     const done = await task.on(store).invoke(approve("a1.1.0"), as("bob"));

@@ -47,6 +47,23 @@ onBothDialects((dialect) => {
     await store.acquire("reused");
   });
 
+  test("whoever only looks is told who runs a task, and since when", async () => {
+    const clock = new StandingClock();
+    const store = dialect.open(clock);
+    expect(await store.owner("looked at")).toBeNull();
+    const { host, pid } = thisProcess;
+    for (let times = 0; times < 2; times++) {
+      const since = (clock.time += LEASE_MS);
+      const lease = await store.acquire("looked at");
+      clock.time += LEASE_MS;
+      await store.renew(lease);
+      clock.time += 1;
+      expect(await store.owner("looked at")).toEqual({ host, pid, since });
+      await store.release(lease);
+      expect(await store.owner("looked at")).toBeNull();
+    }
+  });
+
   test("a renewed lease holds for its whole time again", async () => {
     const clock = new StandingClock();
     const store = dialect.open(clock);

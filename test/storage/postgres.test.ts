@@ -98,13 +98,13 @@ describePostgres("a PostgreSQL database", (schema) => {
     const stores = Array.from({ length: 6 }, () => schema.open({ maxConnections: 2 }));
     await Promise.all(stores.map((store, index) => StoredTask.start(store, `first-${index}`)));
     expect(await stores[0]?.tasks()).toHaveLength(6);
-    expect(await schema.query("select value from statecard_meta")).toEqual([{ value: "5" }]);
+    expect(await schema.query("select value from statecard_meta")).toEqual([{ value: "6" }]);
   });
 
   test("of a newer format is refused, and left as it is", async () => {
     await schema.open().tasks();
     await schema.query("update statecard_meta set value = '999'");
-    onTestFinished(async () => void (await schema.query("update statecard_meta set value = '5'")));
+    onTestFinished(async () => void (await schema.query("update statecard_meta set value = '6'")));
     const refused = schema.open().tasks();
     await expect(refused).rejects.toMatchObject({ code: "DATABASE_TOO_NEW" });
     await expect(refused).rejects.toThrow(/format 999.*update statecard/);
@@ -117,6 +117,16 @@ describePostgres("a PostgreSQL database", (schema) => {
     await store.close();
     await store.close();
     expect((await store.head("closed"))?.checkpointId).toBe(task.head);
+  });
+
+  test("is closed when what has begun has ended", async () => {
+    const store = schema.open({ maxConnections: 1 });
+    await store.tasks();
+    // One of them has the connection, the others are in line for it.
+    const wakes = Promise.all(["a", "b", "c"].map((taskId) => store.addWake(taskId)));
+    await store.close();
+    expect(await schema.open().wakes()).toHaveLength(3);
+    await wakes;
   });
 
   test("that ends its connections is used again through new ones", async () => {

@@ -4,21 +4,26 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import Database from "better-sqlite3";
 import { expect, onTestFinished, test } from "vitest";
+import type { OpenFilter } from "../../src/compile/store.ts";
+import type { SqlStore } from "../../src/storage/sql-store.ts";
 import { sqliteStore } from "../../src/storage/sqlite/sqlite.ts";
 import { StoredTask } from "../../src/testing/stored-task.ts";
+import { TO_FORMAT_5 } from "../support/formats.ts";
 import { describePostgres } from "../support/postgres.ts";
 import { StoreProcess } from "../support/processes.ts";
 
 const FORMAT_1 = readFileSync(new URL("../replay/format-1.sql", import.meta.url), "utf8");
 
-/** A file as the first version left it: two tasks that wait and one that is done. */
-function oldFile(): string {
+const FORMAT_5 = readFileSync(new URL("../replay/format-5.sql", import.meta.url), "utf8");
+
+/** A file as an older version left it; the first one's has two tasks that wait and one that is done. */
+function oldFile(dump = FORMAT_1): string {
   const folder = mkdtempSync(join(tmpdir(), "statecard-test-"));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   const file = join(folder, "tasks.db");
   const database = new Database(file);
   database.pragma("journal_mode = wal");
-  database.exec(FORMAT_1);
+  database.exec(dump);
   database.close();
   return file;
 }
@@ -32,6 +37,8 @@ function read(file: string, statement: string): unknown[] {
   }
 }
 
+/** When everything that is open there expires. */
+const EXPIRES = Date.UTC(2026, 10, 30, 1);
 const VERSION = "select value from statecard_meta where key = 'schema_version'";
 
 test("a file of the first format is upgraded when it is opened, and loses nothing", async () => {
@@ -48,7 +55,7 @@ test("a file of the first format is upgraded when it is opened, and loses nothin
     ["done-1", "completed", []],
     ["paused-1", "waiting_user", ["q2.0"]],
   ]);
-  expect(read(file, VERSION)).toEqual([{ value: "5" }]);
+  expect(read(file, VERSION)).toEqual([{ value: "6" }]);
   expect(read(file, "select schema from statecard_heads")).toEqual([
     { schema: null },
     { schema: null },
@@ -74,7 +81,7 @@ test("several processes may open a file of the first format at once", async () =
   await sleep(300);
   database.exec("commit");
   expect(await Promise.all(lists)).toEqual(["3", "3"]);
-  expect(read(file, VERSION)).toEqual([{ value: "5" }]);
+  expect(read(file, VERSION)).toEqual([{ value: "6" }]);
 });
 
 test("an upgrade that fails leaves the file as it was", async () => {
@@ -89,16 +96,58 @@ test("an upgrade that fails leaves the file as it was", async () => {
   expect(read(file, "select name from sqlite_master where name = 'statecard_votes'")).toEqual([]);
 });
 
+/** What a database of the fifth format has open, with the index to tell it by. */
+async function expectOpen(store: SqlStore): Promise<void> {
+  const open = await store.openRequests({ limit: 100 });
+  expect(
+    open.map(({ taskId, workflow, request }) => [taskId, workflow, request.id, request.expiresAt ?? null]),
+  ).toEqual([
+    ["@acme/approval", "payment", "a1.0.0", EXPIRES],
+    ["approval", "payment", "a1.0.0", EXPIRES],
+    ["asks", "payment", "q1.0", EXPIRES],
+    ["child", "order", "w1.0/a1.0.0", EXPIRES],
+    ["child/settle/1.0", "payment", "a1.0.0", EXPIRES],
+    ["forked", "payment", "q1.1", EXPIRES],
+  ]);
+  const ids = async (filter: Partial<OpenFilter>) =>
+    (await store.openRequests({ limit: 100, ...filter })).map(({ taskId }) => taskId);
+  expect(await ids({ tenant: "acme", approvals: true, dueBy: EXPIRES })).toEqual(["@acme/approval"]);
+  expect(await ids({ dueBy: EXPIRES - 1 })).toEqual([]);
+  const own = await store.tasks({ tenant: "" });
+  expect(own.map(({ taskId }) => taskId)).not.toContain("@acme/approval");
+  expect(own).toHaveLength(7);
+  expect(await store.tasks({ tenant: "acme" })).toHaveLength(1);
+  expect(await store.allConsents()).toEqual([]);
+  expect(await store.owner("asks")).toBeNull();
+  expect(await store.wakes()).toMatchObject([{ taskId: "ended", count: 1 }]);
+}
+
+test("a database of the fifth format tells what is open and whose it is from what is stored", async () => {
+  const store = sqliteStore(oldFile(FORMAT_5));
+  onTestFinished(() => store.close());
+  await expectOpen(store);
+});
+
+describePostgres("PostgreSQL, from the fifth format", (schema) => {
+  test("what is open and whose it is comes from what is stored", async () => {
+    const rows = FORMAT_5.split("\n").filter((line) => /statecard_(meta|heads|leases|wakes|requests)\b/.test(line));
+    await schema.query(`create schema ${schema.name}`);
+    for (const row of rows) await schema.query(row);
+    await expectOpen(schema.open());
+  });
+});
+
 describePostgres("PostgreSQL", (schema) => {
   test("tables of the first format are upgraded once, by whichever process comes first", async () => {
     await StoredTask.start(schema.open(), "old");
+    for (const statement of TO_FORMAT_5) await schema.query(statement);
     await schema.query("alter table statecard_heads drop column schema");
     await schema.query("drop table statecard_votes, statecard_journal, statecard_tokens");
     await schema.query("update statecard_meta set value = '1'");
     const stores = [schema.open(), schema.open(), schema.open()];
     const lists = await Promise.all(stores.map((store) => store.tasks()));
     expect(lists.map((list) => list.map(({ taskId }) => taskId))).toEqual([["old"], ["old"], ["old"]]);
-    expect(await schema.query(VERSION)).toEqual([{ value: "5" }]);
+    expect(await schema.query(VERSION)).toEqual([{ value: "6" }]);
     expect(await schema.query("select schema from statecard_heads")).toEqual([{ schema: null }]);
     expect(await schema.query("select * from statecard_votes")).toEqual([]);
   });

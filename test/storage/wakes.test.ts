@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { StoredTask, storedWorkflow } from "../../src/testing/stored-task.ts";
 import { onBothDialects } from "../support/stores.ts";
 
 onBothDialects((dialect) => {
@@ -7,10 +8,10 @@ onBothDialects((dialect) => {
     const store = dialect.open({ now: () => at });
     await store.addWake("t");
     const [wake] = await store.wakes("t");
-    expect(wake).toEqual({ taskId: "t", count: 1, at });
+    expect(wake).toEqual({ taskId: "t", count: 1, at, workflow: null });
     await store.addWake("t");
     if (wake) await store.removeWake(wake);
-    expect(await store.wakes()).toEqual([{ taskId: "t", count: 2, at }]);
+    expect(await store.wakes()).toEqual([{ taskId: "t", count: 2, at, workflow: null }]);
     await store.removeWake({ taskId: "t", count: 2, at });
     expect(await store.wakes()).toEqual([]);
   });
@@ -26,7 +27,16 @@ onBothDialects((dialect) => {
     time.now += 1;
     await store.addWake("t");
     await store.removeWake(wake);
-    expect(await store.wakes()).toEqual([{ taskId: "t", count: 1, at: time.now }]);
+    expect(await store.wakes()).toEqual([{ taskId: "t", count: 1, at: time.now, workflow: null }]);
+  });
+
+  test("says of which workflow its task is", async () => {
+    const store = dialect.open();
+    await StoredTask.start(store, "known");
+    await store.addWake("known");
+    expect(await store.wakes("known")).toMatchObject([{ workflow: storedWorkflow.name }]);
+    await store.deleteTask("known");
+    expect(await store.wakes("known")).toEqual([]);
   });
 
   test("goes with its task, as the keys of clients do", async () => {

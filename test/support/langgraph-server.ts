@@ -10,6 +10,9 @@ import { fileURLToPath } from "node:url";
 import { Client } from "@langchain/langgraph-sdk";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
+/** What the server is started with: every example, and beside them a graph of the tests. */
+const CONFIG = "served.json";
+const PAUSES = "pauses-graph.ts";
 const START_ATTEMPTS = 3;
 const POLLS = 400;
 const POLL_EVERY_MS = 100;
@@ -29,6 +32,10 @@ export interface CommandResult {
 /** A real local LangGraph server on a project of its own in a temporary folder. */
 export interface LangGraphServer {
   readonly url: string;
+  /** Where it runs: a copy of this package. */
+  readonly folder: string;
+  /** The graph `pauses`, for the command line: only the server has it by this name. */
+  readonly graphFile: string;
   /** The file with the tasks, for other processes to work on. */
   readonly database: string;
   readonly client: Client;
@@ -53,6 +60,8 @@ export async function startLangGraphServer(): Promise<LangGraphServer> {
     const { url, server } = await startOnFreePort(folder, environment);
     return {
       url,
+      folder,
+      graphFile: PAUSES,
       database,
       client: clientOf(url),
       command: (...parameters) => runCommand(folder, environment, parameters),
@@ -95,9 +104,14 @@ async function copyPackage(): Promise<string> {
   for (const part of ["package.json", "dist", "graphs"])
     cpSync(join(ROOT, part), join(folder, part), { recursive: true });
   await symlink(join(ROOT, "node_modules"), join(folder, "node_modules"));
-  const config = JSON.parse(await readFile(join(ROOT, "langgraph.json"), "utf8")) as object;
+  cpSync(join(ROOT, "test/support", PAUSES), join(folder, PAUSES));
+  const config = JSON.parse(await readFile(join(ROOT, "langgraph.json"), "utf8")) as { readonly graphs: object };
   // A developer's own .env stays out, whatever the project's file says.
-  await writeFile(join(folder, "langgraph.json"), JSON.stringify({ ...config, env: {} }));
+  const own = { ...config, env: {} };
+  await writeFile(join(folder, "langgraph.json"), JSON.stringify(own));
+  // The HTTP API reads langgraph.json: it does not know the tests' graph, and so wakes none of its tasks.
+  const served = { ...own, graphs: { ...config.graphs, pauses: `./${PAUSES}:graph` } };
+  await writeFile(join(folder, CONFIG), JSON.stringify(served));
   return folder;
 }
 
@@ -109,7 +123,7 @@ async function startOnFreePort(
   for (let attempt = 0; attempt < START_ATTEMPTS; attempt++) {
     const port = await freePort();
     const program = join(folder, "node_modules/.bin/langgraphjs");
-    const options = ["dev", "--no-browser", "--host", "127.0.0.1", "--port", String(port)];
+    const options = ["dev", "--no-browser", "--host", "127.0.0.1", "--port", String(port), "--config", CONFIG];
     const server = spawn(process.execPath, [program, ...options], {
       cwd: folder,
       env: environment,

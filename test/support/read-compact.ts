@@ -6,7 +6,7 @@ export function readCompact(text: string): unknown {
   return value;
 }
 
-const TABLE = /^(\[\d+(?:\+\d+)*\]|\{\d+\}) (.+)$/s;
+const TABLE = /^(\[\d+(?:\+\d+)*\]|\{\d+(?: by (?:"(?:[^"\\]|\\.)*"|[^\s"}]+))?\}) (.+)$/s;
 
 class Reader {
   private readonly lines: readonly string[];
@@ -35,11 +35,13 @@ class Reader {
     const first = this.next(indent);
     const member = readName(first);
     if (!member || TABLE.test(first)) return this.rest(first, indent);
-    const object: [string, unknown][] = [];
+    const object: (readonly [string, unknown])[] = [];
     for (let line: string | null = first; line !== null; line = this.sibling(indent)) {
       const found = readName(line);
       if (!found) throw new Error(`"${line}" is no member`);
-      object.push([found.name, this.attached(found.rest, indent)]);
+      if (line.startsWith("null:"))
+        object.push(...new Inline(found.rest.slice(1)).names().map((name) => [name, null] as const));
+      else object.push([found.name, this.attached(found.rest, indent)]);
     }
     return Object.fromEntries(object);
   }
@@ -67,13 +69,16 @@ class Reader {
 
   private table(size: string, header: string, indent: string): unknown {
     const columns = new Inline(header).columns();
-    const counts = size.slice(1, -1).split("+").map(Number);
+    const by = /^\{\d+ by (.+)\}$/s.exec(size)?.[1];
+    const counts = (/[\d+]+/.exec(size)?.[0] ?? "").split("+").map(Number);
     const isNamed = size.startsWith("{");
     const row = (): [string, unknown] => {
       const line = this.next(`${indent} `);
       const named = isNamed ? readName(line) : null;
       const cells = new Inline(named ? named.rest.slice(1) : line).cells();
-      return [named?.name ?? "", unflatten(columns, cells)];
+      const value = unflatten(columns, cells);
+      if (by !== undefined && named) define(value, by.startsWith('"') ? (JSON.parse(by) as string) : by, named.name);
+      return [named?.name ?? "", value];
     };
     const groups = counts.map((count) => Array.from({ length: count }, row));
     if (isNamed) return Object.fromEntries(groups.flat());
@@ -82,7 +87,7 @@ class Reader {
   }
 }
 
-function unflatten(columns: readonly (readonly string[])[], cells: readonly unknown[]): unknown {
+function unflatten(columns: readonly (readonly string[])[], cells: readonly unknown[]): object {
   const root: Record<string, unknown> = {};
   for (const [index, column] of columns.entries()) {
     let target = root;
@@ -126,6 +131,12 @@ class Inline {
     const cells = [this.value()];
     while (this.take(" | ")) cells.push(this.value());
     return cells;
+  }
+
+  names(): readonly string[] {
+    const names = [this.key(/[^\s":,|{}[\]]+/y)];
+    while (this.take(", ")) names.push(this.key(/[^\s":,|{}[\]]+/y));
+    return names;
   }
 
   columns(): readonly (readonly string[])[] {

@@ -221,9 +221,13 @@ describe("programs", () => {
       'require("node:test")("x", () => { if (process.env.STATECARD_SAMPLE_TOKEN) throw new Error("seen"); });';
     const root = project({ "a.test.cjs": good });
     const breakIt = () => writeFileSync(join(root, "a.test.cjs"), 'throw new Error("broken");');
-    const { results } = await work(root, [["runTests", {}]], breakIt, [["runTests", {}]]);
-    expect(results.map(({ value }) => (value as { passed: boolean }).passed)).toEqual([true, false]);
+    const removeIt = () => rmSync(join(root, "a.test.cjs"));
+    const runs = [["runTests", {}]] as const;
+    const { results } = await work(root, runs, breakIt, runs, removeIt, runs);
+    expect(results.map(({ value }) => (value as { passed: boolean }).passed)).toEqual([true, false, false]);
     expect(results[1]?.value).toMatchObject({ output: expect.stringContaining("broken") });
+    // The test runner calls that a success; nothing has been tested.
+    expect(results[2]?.value).toMatchObject({ exitCode: 0, tests: 0 });
   });
 
   test("only listed programs run, and nothing dangerous", async () => {

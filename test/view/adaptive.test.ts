@@ -106,8 +106,8 @@ describe("an adaptive prompt", () => {
     const last = model.prompts.at(-1) ?? "";
     expect(last.match(/instructions: Find out what they want\./g)).toHaveLength(1);
     expect(last.match(/instructions: Say thanks\./g)).toHaveLength(1);
-    expect(last.match(/tool look\(shelf: string\)/g)).toHaveLength(1);
-    expect(last).toContain("tools as above: look");
+    expect(last.match(/^look\(shelf\) – /gm)).toHaveLength(1);
+    expect(last).toContain("all tools above\n");
   });
 
   test("ends with the step, the open moves and what has changed but cannot be read above", async () => {

@@ -31,6 +31,19 @@ describe("compact JSON", () => {
     expect(compact([[{ a: 1 }, { a: 2 }], [{ a: 3 }]])).toBe("[2+1] a\n 1\n 2\n 3");
   });
 
+  test("rows that repeat the names they stand under do not say them again", () => {
+    const variants = { "10": { item: "10", price: 3 }, "11": { item: "11", price: 4 } };
+    expect(compact({ variants })).toBe("variants: {2 by item} price\n  10: 3\n  11: 4");
+    // Where that is all a row has, it stays.
+    expect(compact({ a: { id: "a" }, b: { id: "b" } })).toBe("{2} id\n a: a\n b: b");
+  });
+
+  test("members without a value share a line", () => {
+    expect(compact({ id: 1, gone: null, why: null })).toBe("id: 1\nnull: gone, why");
+    expect(compact({ id: 1, gone: null })).toBe("id: 1\ngone: null");
+    expect(compact({ null: 1, a: null, b: null })).toBe('"null": 1\nnull: a, b');
+  });
+
   test("strings stand bare only where they can be nothing else", () => {
     expect(
       compactInline(["plain text", "10.5", "true", "null", "", " a", "a: b", "a|b", "x\ny", "-", "[1]", "07"]),
@@ -42,7 +55,7 @@ describe("compact JSON", () => {
   test("is never ambiguous", () => {
     const text = fc.oneof(fc.string(), fc.constantFrom("a", "a | b", "[2] a | b", "{2} a", "- x", "x: y", "1", "…"));
     const key = fc.oneof(
-      { arbitrary: fc.constantFrom("a", "b", "c.d", "12", "a b", "[2]"), weight: 4 },
+      { arbitrary: fc.constantFrom("a", "b", "c.d", "12", "a b", "[2]", "null", "by"), weight: 4 },
       { arbitrary: fc.string(), weight: 1 },
     );
     const { value } = fc.letrec((tie) => ({
@@ -53,6 +66,7 @@ describe("compact JSON", () => {
         tie("object"),
         tie("rows"),
         tie("members"),
+        tie("named"),
       ),
       leaf: fc.oneof(
         text,
@@ -65,6 +79,9 @@ describe("compact JSON", () => {
       object: fc.dictionary(key, tie("value"), { maxKeys: 4 }),
       rows: fc.array(fc.record({ a: tie("value"), b: tie("leaf") }), { minLength: 1, maxLength: 3 }),
       members: fc.dictionary(key, fc.record({ x: tie("value"), "y z": tie("leaf") }), { maxKeys: 3 }),
+      named: fc
+        .tuple(fc.uniqueArray(key, { maxLength: 3 }), key, tie("value"))
+        .map(([names, by, value]) => Object.fromEntries(names.map((name) => [name, { other: value, [by]: name }]))),
     }));
     fc.assert(
       fc.property(value, (given) => {

@@ -52,7 +52,7 @@ describe("going on, or a new snapshot", () => {
   const input: ChoiceInput = {
     rule,
     hitRate: null,
-    calls: 10,
+    calls: 6,
     perCall: 200,
     fixed: 2000,
     fresh: { opening: 0, known: 600, added: 150, tail: 20, calls: 0 },
@@ -102,6 +102,19 @@ describe("going on, or a new snapshot", () => {
   test("the first snapshot is kept where going on from it is expected to pay", () => {
     expect(choose({ ...input, standing: null })).toMatchObject({ take: "snapshot", append: null, isKept: true });
     expect(choose({ ...input, standing: null, rule: CACHE_RULES.none }).isKept).toBe(false);
+  });
+
+  test("a state that is about to grow speaks for keeping the first snapshot", () => {
+    const small = {
+      ...input,
+      calls: 0,
+      perCall: 100,
+      standing: null,
+      fresh: { opening: 0, known: 20, added: 40, tail: 20, calls: 0 },
+    };
+    expect(choose(small).isKept).toBe(false);
+    expect(choose({ ...small, stateGrowth: 60 }).isKept).toBe(true);
+    expect(choose({ ...small, stateGrowth: 60 }).snapshot).toBe(choose(small).snapshot);
   });
 
   test("a step's long description, sent before, does not speak against a new snapshot", () => {

@@ -80,7 +80,7 @@ describe.each(POLICIES)("the hard limit under %s", (policy) => {
       const last = shown.messages.at(-1)?.content ?? "";
       expect(last).toContain("next: look | done");
       expect(textOf(shown)).toContain(`w${rounds}x0 `);
-      expect(textOf(shown)).toContain("tool read(path: string) – Reads a file.");
+      expect(textOf(shown)).toContain("tools:\nread(path) – Reads a file.\n");
     }
   });
 
@@ -89,9 +89,9 @@ describe.each(POLICIES)("the hard limit under %s", (policy) => {
       const shown = view(task(25, 60), { policy, maxTokens, keepMessages: 5 });
       const text = textOf(shown);
       const decided = [...text.matchAll(/"path":"file(\d+)\.txt"/g)].map(([, number]) => number);
-      const came = [...text.matchAll(/^(\d+)\.0 read ok/gm)].map(([, number]) => number);
+      const came = [...text.matchAll(/(?:^|ok: ")w(\d+)x0 /gm)].map(([, number]) => number);
       expect(decided.filter((number) => !came.includes(number))).toEqual([]);
-      // Without a conversation the latest results stand alone, under their own id.
+      // Without a conversation the latest results stand alone.
       expect(came.filter((number) => !decided.includes(number))).toEqual(policy === "state" ? ["25"] : []);
     }
   });
@@ -120,7 +120,7 @@ test("the opening message stays, the oldest turns after it go first, and what wa
   const text = textOf(shown);
   expect(text).toContain("OPENING");
   expect(text).toMatch(/\(\d+ messages left out\)/);
-  const kept = [...text.matchAll(/^(\d+)\.0 read ok/gm)].map(([, number]) => Number(number));
+  const kept = [...text.matchAll(/^w(\d+)x0 /gm)].map(([, number]) => Number(number));
   expect(kept).toEqual(Array.from({ length: kept.length }, (_, index) => 41 - kept.length + index));
 });
 

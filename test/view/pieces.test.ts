@@ -2,7 +2,8 @@ import { defineTool } from "statecard";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { countTokens } from "../../src/internal/tokens.ts";
-import { renderObservation } from "../../src/view/observation.ts";
+import type { CallResult, Observation } from "../../src/state/execution.ts";
+import { isPlainReply, renderObservation } from "../../src/view/observation.ts";
 import { extract, summaryCut } from "../../src/view/policies/summary.ts";
 import { windowStart } from "../../src/view/policies/history.ts";
 import { shortenMiddle } from "../../src/view/shorten.ts";
@@ -25,7 +26,7 @@ test("a tool is one line: names, types, what may be left out, and what it is for
     run: () => null,
   });
   expect(signature("book", tool)).toBe(
-    'book(flight: string, cabin?: "economy"|"business", seats?: integer, passengers: ({name: string, born?: string (date)})[], tags: string[], extra?: {[key]: number}, note: string|null) – Books a seat.',
+    'book(flight, cabin?: "economy"|"business", seats?: integer, passengers: {name, born?: string (date)}[], tags: string[], extra?: {[key]: number}, note: string|null) – Books a seat.',
   );
 });
 
@@ -60,6 +61,41 @@ test("a text result is shown as it is, and none of its lines can be taken for an
   expect(renderObservation({ kind: "results", results }, 1000)).toBe(
     '<observation kind="results">\n3.0 sh ok: text:\na\n\\3.1 sh ok: b\n\\\\x\n</observation>',
   );
+});
+
+describe("what a decision asked for, right behind it", () => {
+  const call = { tool: "read", args: { path: "a" } };
+  const came = (result: Partial<CallResult>, more: object = {}): Observation => ({
+    kind: "results",
+    results: [{ id: "3.0", tool: "read", status: "ok", value: { lines: 2 }, ...result }],
+    ...more,
+  });
+  const answered: Observation = { kind: "answer", question: "Which one?", text: "the second" };
+
+  test("stands alone, since its decision says what it is", () => {
+    expect(isPlainReply(answered, { ask: "Which one?" })).toBe(true);
+    expect(renderObservation(answered, 1000, true)).toBe("<observation>\nthe second\n</observation>");
+    expect(isPlainReply(came({}), { calls: [call] })).toBe(true);
+    expect(renderObservation(came({}), 1000, true)).toBe("<observation>\nlines: 2\n</observation>");
+    const nothing = came({ value: undefined });
+    expect(renderObservation(nothing, 1000, true)).toBe("<observation>\nok\n</observation>");
+    const facts = { ...came({}), facts: ["call 2 of 3"] } as Observation;
+    expect(renderObservation(facts, 1000, true)).toMatch(/<\/observation>\n<facts>\ncall 2 of 3\n<\/facts>$/);
+  });
+
+  test.each<[string, Observation, Readonly<Record<string, unknown>> | undefined]>([
+    ["without its decision", came({}), undefined],
+    ["after another question", answered, { ask: "How many?" }],
+    ["after another tool's call", came({}), { calls: [{ ...call, tool: "write" }] }],
+    ["of one of several calls", came({}), { calls: [call, call] }],
+    ["that failed", came({ status: "error", error: "gone" }), { calls: [call] }],
+    ["that was refused", came({ status: "refused" }), { calls: [call] }],
+    ["of a call that somebody has changed", came({ args: { path: "b" } }), { calls: [call] }],
+    ["with a note", came({}, { note: "the patch was dropped" }), { calls: [call] }],
+    ["that is a message", { kind: "message", text: "hello" }, { ask: "hello" }],
+  ])("%s is named in full", (_what, observation, decision) => {
+    expect(isPlainReply(observation, decision)).toBe(false);
+  });
 });
 
 const decided = (decision: object) => ({ kind: "decision", data: { decision } });

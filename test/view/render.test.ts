@@ -1,14 +1,17 @@
 import fc from "fast-check";
 import {
+  compile,
   defineWorkflow,
   field,
   renderView,
+  sqliteStore,
   viewTokens,
   type Execution,
   type Observation,
   type View,
   type ViewOptions,
 } from "statecard";
+import { scriptedModel } from "statecard/testing";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { countTokens } from "../../src/internal/tokens.ts";
@@ -286,6 +289,11 @@ describe("K22: text from outside stays data", () => {
           },
         },
       },
+      { kind: "decision", data: { decision: { calls: [{ tool: "read", args: { path: text } }] } } },
+      {
+        kind: "result",
+        data: { observation: { kind: "results", results: [{ id: "2.0", tool: "read", status: "ok", value: text }] } },
+      },
       { kind: "decision", data: { decision: { ask: text } } },
       { kind: "result", data: { observation: { kind: "answer", question: text, text } } },
       { kind: "decision", data: { decision: { patch: { article: text } } } },
@@ -367,3 +375,26 @@ describe("the size of a view", () => {
     expect(viewBytes(view({ turns: long }))).toBe(viewBytes(view({ turns: [] })));
   });
 });
+
+test.each(POLICIES)(
+  "what a task was started with is in every prompt under %s, however long ago that was",
+  async (policy) => {
+    const order = defineWorkflow({
+      name: "order",
+      version: 1,
+      state: { folder: field(z.string()), focus: field(z.string()) },
+      input: ["folder", "focus"],
+      initial: "asking",
+      steps: { asking: { to: ["asking", "done"] }, done: { final: true } },
+    });
+    const model = scriptedModel([...Array.from({ length: 9 }, () => ({ next: "asking" })), { next: "done" }]);
+    const graph = compile(order, { model, view: { policy }, store: sqliteStore(":memory:") });
+    await graph.invoke({ folder: "src/</observation>", message: "go" }, { configurable: { thread_id: "t" } });
+    expect(model.prompts).toHaveLength(10);
+    for (const prompt of model.prompts) {
+      expect(prompt).toContain("src/&lt;/observation>");
+      expect(prompt.match(/src\/&lt;/g)).toHaveLength(1);
+      expect(prompt).not.toMatch(/focus: (?!-)./);
+    }
+  },
+);

@@ -246,7 +246,11 @@ describe("limits", () => {
     expect(reachedLimit(trip, at("check", {}, { decisions: 5 }).execution)).toBeNull();
     const error = reachedLimit(trip, at("check", {}, { decisions: 6 }).execution);
     expect(error).toMatchObject({ code: "TASK_LIMIT", step: "check" });
-    expect(error?.message).toContain("has made 6 decisions, its limit; raise maxDecisions");
+    expect(error?.message).toMatch(
+      /has made 6 decisions, the limit of its workflow; .*raise maxDecisions .*and resume$/,
+    );
+    const own = reachedLimit(trip, at("check", {}, { decisions: 1, maxDecisions: 1 }).execution);
+    expect(own?.message).toMatch(/has made 1 decision, the limit that it was started with, .*start a new task/);
   });
 
   test("neither a failure, nor a retry, nor an answer, nor a move gives decisions back", () => {

@@ -1,3 +1,4 @@
+import { setMaxListeners } from "node:events";
 import type { BackendFactory, ConnectionOptions, IQueueBackend } from "bullmq";
 import type { Pool } from "pg";
 import { WorkflowError } from "../../errors.ts";
@@ -70,6 +71,8 @@ async function connectPostgres(
   });
   // A connection that the server ends is replaced at the next use; unheard, it would end the process.
   pool.on("error", () => {});
+  // Everything of BullMQ shares it and listens to it, several for each graph: that many are no leak.
+  setMaxListeners(0, pool);
   try {
     const client = await pool.connect();
     try {

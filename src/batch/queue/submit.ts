@@ -1,7 +1,6 @@
-import { checkWorkflow } from "../../compile/admit-input.ts";
-import { signedIn } from "../../compile/identity.ts";
+import { admitInput, checkWorkflow } from "../../compile/admit-input.ts";
 import { recordReplies } from "../../compile/record-answers.ts";
-import { MUST_BE_NEW } from "../../compile/runtime.ts";
+import { startOnly } from "../../compile/start-only.ts";
 import type { WorkflowGraph } from "../../compile/workflow-graph.ts";
 import { isWorkflowError } from "../../errors.ts";
 import type { BatchTask } from "../batch.ts";
@@ -39,22 +38,16 @@ export async function submitTask(
   const before = await standing(store, taskId);
   if (before && ended(before, clock.now())) return "left";
   if (before === null) {
+    // What can start nothing leaves no trace.
+    admitInput(workflow, input, { taskId, head: null, open: [], startedWithThis: false });
     await options.beforeStart?.(taskId);
-    await startOnly(graph, taskId, input, options.who);
+    await startOnly(graph, taskId, input, options).catch((error: unknown) => {
+      // One that another process has just begun is as good.
+      if (!isWorkflowError(error, "TASK_EXISTS")) throw error;
+    });
   }
   await queue.wake(workflow.name, taskId, options);
   return before === null ? "started" : "woken";
-}
-
-/** Writes a task's first checkpoint and runs none of its steps. One that another process has just begun is as good. */
-async function startOnly(graph: WorkflowGraph, taskId: string, input: BatchTask["input"], who?: string): Promise<void> {
-  const person = who === undefined ? {} : signedIn(who);
-  const configurable = { thread_id: taskId, [MUST_BE_NEW]: true, ...person };
-  try {
-    await graph.invoke(input as never, { configurable, interruptBefore: "*" } as never);
-  } catch (error) {
-    if (!isWorkflowError(error, "TASK_EXISTS", "TASK_BUSY")) throw error;
-  }
 }
 
 /**

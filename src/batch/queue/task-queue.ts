@@ -1,5 +1,6 @@
 import { Queue, type JobsOptions } from "bullmq";
 import type { SqlStore } from "../../storage/sql-store.ts";
+import type { Wake } from "../../storage/wakes.ts";
 import { connectQueue, type ConnectOptions, type QueueConnection } from "./connection.ts";
 
 /** What a job says: that a task is worth looking at. Where the task stands is in the store alone. */
@@ -22,14 +23,15 @@ export interface QueueOptions extends Partial<ConnectOptions> {
 }
 
 /** A queue with jobs of this name for each of them. */
-const UPKEEP = ["sweep", "deadlines", "memories"] as const;
+const UPKEEP = ["sweep", "deadlines", "memories", "prune"] as const;
 export type Upkeep = (typeof UPKEEP)[number];
 
 const DEFAULT_ATTEMPTS = 3;
 const DEFAULT_CONNECTIONS = 4;
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
-const EVERY: Readonly<Record<Upkeep, number>> = { sweep: MINUTE, deadlines: 60 * MINUTE, memories: 24 * 60 * MINUTE };
+const DAY = 24 * 60 * MINUTE;
+const EVERY: Readonly<Record<Upkeep, number>> = { sweep: MINUTE, deadlines: 60 * MINUTE, memories: DAY, prune: DAY };
 /** What went wrong with jobs themselves, for whoever looks. */
 const KEEP_FAILED = { age: 7 * 24 * 60 * 60, count: 1000 };
 
@@ -60,25 +62,22 @@ export class TaskQueue {
   }
 
   /** Has a task run, however often it is called: first as a note in the store, then as a job. */
-  async wake(workflow: string, taskId: string, { attempts = DEFAULT_ATTEMPTS }: WakeOptions = {}): Promise<void> {
-    await this.store.addWake(taskId);
-    const data: WakeJob = { taskId, attempts, failures: 0 };
-    await this.queue(workflow).add("wake", data, once(taskId));
+  async wake(workflow: string, taskId: string, { attempts }: WakeOptions = {}): Promise<void> {
+    await this.store.addWake(taskId, attempts);
+    await this.queue(workflow).add("wake", jobOf({ taskId, attempts }), once(taskId));
   }
 
   /** Makes jobs for tasks that are noted in the store already; one that has a job keeps it. */
-  async remind(workflow: string, taskIds: readonly string[]): Promise<void> {
-    const data = (taskId: string): WakeJob => ({ taskId, attempts: DEFAULT_ATTEMPTS, failures: 0 });
+  async remind(workflow: string, wakes: readonly Pick<Wake, "taskId" | "attempts">[]): Promise<void> {
     await this.queue(workflow).addBulk(
-      taskIds.map((taskId) => ({ name: "wake", data: data(taskId), opts: once(taskId) })),
+      wakes.map((wake) => ({ name: "wake", data: jobOf(wake), opts: once(wake.taskId) })),
     );
   }
 
   /** Has a task looked at when the time for an answer is over. */
   async wakeAt(workflow: string, taskId: string, at: number, now: number): Promise<void> {
-    const data: WakeJob = { taskId, attempts: DEFAULT_ATTEMPTS, failures: 0 };
     const options = { ...once(`${taskId} ${at}`), delay: Math.max(0, at - now) };
-    await this.queue(workflow).add("deadline", data, options);
+    await this.queue(workflow).add("deadline", jobOf({ taskId }), options);
   }
 
   /** Puts a job that somebody had begun with before those that nobody has. */
@@ -137,6 +136,10 @@ export class TaskQueue {
 
 /** No workflow's name has a dot. */
 export const UPKEEP_QUEUE = "upkeep.all";
+
+function jobOf({ taskId, attempts = DEFAULT_ATTEMPTS }: { taskId: string; attempts?: number | undefined }): WakeJob {
+  return { taskId, attempts, failures: 0 };
+}
 
 /** At most one job that waits and one that runs, however often a task is woken. */
 function once(id: string): JobsOptions {

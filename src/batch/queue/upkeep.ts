@@ -1,7 +1,8 @@
-import { removeExpired } from "../../compile/time-to-live.ts";
+import { dueTasks } from "../../compile/due-tasks.ts";
+import { removeEnded } from "../../compile/prune.ts";
 import type { WorkflowGraph } from "../../compile/workflow-graph.ts";
-import { isExpired } from "../../people/expiry.ts";
 import type { SqlStore } from "../../storage/sql-store.ts";
+import type { Wake } from "../../storage/wakes.ts";
 import type { TaskQueue, Upkeep } from "./task-queue.ts";
 
 export interface UpkeepOptions {
@@ -9,17 +10,18 @@ export interface UpkeepOptions {
   readonly queue: TaskQueue;
   /** By the workflow's name. */
   readonly graphs: ReadonlyMap<string, WorkflowGraph>;
+  /** How long tasks that have ended are kept, in milliseconds; for ever unless set. */
+  readonly keepEndedMs?: number;
 }
 
 const AT_ONCE = 500;
-/** A page of the list of tasks, which the database sorts for each. */
-const PAGE = 5000;
 
 /** What has to be done from time to time, by one worker for all. */
 export const upkeep: Readonly<Record<Upkeep, (options: UpkeepOptions) => Promise<number>>> = {
   sweep: sweepWakes,
   deadlines: sweepDeadlines,
   memories: ({ store }) => store.memory().cleanUp(),
+  prune: pruneEnded,
 };
 
 /**
@@ -29,19 +31,20 @@ export const upkeep: Readonly<Record<Upkeep, (options: UpkeepOptions) => Promise
  */
 async function sweepWakes({ store, queue }: UpkeepOptions): Promise<number> {
   const wakes = await store.wakes();
-  const byWorkflow = new Map<string, string[]>();
+  const byWorkflow = new Map<string, Wake[]>();
   for (const wake of wakes) {
-    const task = await store.look(wake.taskId);
-    if (task === null) {
+    const { workflow } = wake;
+    if (workflow === null) {
       // Its start was refused, or it has been deleted since.
       await store.removeWake(wake);
       continue;
     }
-    const { workflow } = task.execution;
-    byWorkflow.set(workflow, [...(byWorkflow.get(workflow) ?? []), wake.taskId]);
+    const noted = byWorkflow.get(workflow) ?? [];
+    byWorkflow.set(workflow, noted);
+    noted.push(wake);
   }
-  for (const [workflow, taskIds] of byWorkflow) {
-    for (let at = 0; at < taskIds.length; at += AT_ONCE) await queue.remind(workflow, taskIds.slice(at, at + AT_ONCE));
+  for (const [workflow, noted] of byWorkflow) {
+    for (let at = 0; at < noted.length; at += AT_ONCE) await queue.remind(workflow, noted.slice(at, at + AT_ONCE));
   }
   return wakes.length;
 }
@@ -52,21 +55,29 @@ async function sweepWakes({ store, queue }: UpkeepOptions): Promise<number> {
  *
  * @returns how many are to go on.
  */
-async function sweepDeadlines({ store, queue, graphs }: UpkeepOptions): Promise<number> {
+async function sweepDeadlines({ queue, graphs }: UpkeepOptions): Promise<number> {
   let due = 0;
-  for (let page = await store.tasks({ limit: PAGE }); ;) {
-    for (const { taskId, execution, waiting, quarantine } of page) {
-      const graph = graphs.get(execution.workflow);
-      // A task that does not fit the present release keeps its expired request.
-      if (!graph || quarantine !== undefined) continue;
-      if (await removeExpired(graph.runtime, taskId)) continue;
-      const now = graph.runtime.clock.now();
-      if (!waiting.some((request) => isExpired(request, now))) continue;
-      await queue.wakeAt(execution.workflow, taskId, now, now);
+  for (const [workflow, { runtime }] of graphs) {
+    for await (const taskId of dueTasks(runtime)) {
+      const now = runtime.clock.now();
+      await queue.wakeAt(workflow, taskId, now, now);
       due++;
     }
-    const last = page.at(-1);
-    if (!last || page.length < PAGE) return due;
-    page = await store.tasks({ limit: PAGE, after: { updatedAt: last.updatedAt, taskId: last.taskId } });
   }
+  return due;
+}
+
+/**
+ * Removes tasks that ended long ago, where they are not kept for ever.
+ *
+ * @returns how many.
+ */
+async function pruneEnded({ store, graphs, keepEndedMs }: UpkeepOptions): Promise<number> {
+  if (keepEndedMs === undefined) return 0;
+  let removed = 0;
+  for (const { runtime } of graphs.values()) {
+    const before = runtime.clock.now() - keepEndedMs;
+    removed += await removeEnded({ store, workflow: runtime.workflow, before });
+  }
+  return removed;
 }

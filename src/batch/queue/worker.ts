@@ -33,6 +33,8 @@ export interface WorkerOptions {
    * machines it has to be longer than a lease, 30 seconds: before that, nobody could take them.
    */
   readonly stallMs?: number;
+  /** How long tasks that have ended are kept, in milliseconds; for ever unless set. Each worker has to be told the same. */
+  readonly keepEndedMs?: number;
   /** Whether this worker takes part in the upkeep; true unless set. */
   readonly upkeep?: boolean;
   /** Called with what happens to tasks in this process. */

@@ -9,8 +9,11 @@ import { putArtifact } from "../artifacts.ts";
 import { appendEvent } from "../events.ts";
 import { checkLegal } from "../legal.ts";
 import { thisProcess } from "../owner.ts";
+import { insertRequest, putAnswer } from "../requests.ts";
 import { first, type Sql } from "../sql.ts";
 import type { ExportedTask } from "./format.ts";
+import { secondOf } from "../task-list.ts";
+import { tenantOf } from "../../compile/task-id.ts";
 import { childTaskId } from "../../compile/child.ts";
 import type { VerifiedExport } from "./verify.ts";
 
@@ -46,8 +49,8 @@ export async function restoreTask(
   const id = uuid6(0);
   await putCheckpoint(sql, serde, taskId, checkpointOf(id, values, at), execution);
   await sql.run(
-    `insert into statecard_heads (task_id, namespace, checkpoint_id, workflow, revision, step, execution, forks, updated_at, schema)
-     values (?, '', ?, ?, ?, ?, ?, ?, ?, ?)`,
+    `insert into statecard_heads (task_id, namespace, checkpoint_id, workflow, revision, step, execution, forks, updated_at, schema, tenant, pending, updated_second)
+     values (?, '', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     taskId,
     id,
     execution.workflow,
@@ -57,6 +60,9 @@ export async function restoreTask(
     task.forks,
     at,
     isCurrent ? schemaDigest(workflow) : null,
+    tenantOf(taskId),
+    execution.pending?.decision ?? null,
+    secondOf(at),
   );
   await putLog(sql, taskId, exported);
   await putRequests(sql, taskId, task);
@@ -173,17 +179,8 @@ async function putLog(sql: Sql, taskId: string, { events }: VerifiedExport): Pro
 
 async function putRequests(sql: Sql, taskId: string, { requests }: ExportedTask): Promise<void> {
   for (const { request, decision, forks, answer, answeredBy, answeredAt, votes } of requests) {
-    await sql.run(
-      `insert into statecard_requests (task_id, id, decision, forks, request, answer, answered_by, answered_at) values (?, ?, ?, ?, ?, ?, ?, ?)`,
-      taskId,
-      request.id,
-      decision,
-      forks,
-      JSON.stringify(request),
-      answer && JSON.stringify(answer),
-      answeredBy,
-      answeredAt,
-    );
+    await insertRequest(sql, taskId, { decision, forks }, request);
+    if (answer) await putAnswer(sql, taskId, request.id, { answer, who: answeredBy, at: answeredAt });
     for (const vote of votes) {
       await sql.run(
         `insert into statecard_votes (task_id, request_id, who, answer, at) values (?, ?, ?, ?, ?)`,

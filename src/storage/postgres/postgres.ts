@@ -44,6 +44,7 @@ class PostgresDatabase implements Database {
   private readonly connectionString: string;
   private readonly options: PostgresOptions;
   private connected: Promise<Connected> | null = null;
+  private readonly underway = new Set<Promise<unknown>>();
 
   constructor(connectionString: string, options: PostgresOptions) {
     this.connectionString = connectionString;
@@ -77,14 +78,23 @@ class PostgresDatabase implements Database {
       set local idle_in_transaction_session_timeout = ${IDLE_IN_TRANSACTION_MS}; select ${locks}`;
   }
 
-  /** Ends all connections; the next call opens new ones. */
+  /** Ends all connections when every call has ended; the next one opens new ones. */
   async close(): Promise<void> {
     const { connected } = this;
     this.connected = null;
+    // The pool would drop what has no connection yet, such as the release of a task that was just cut off.
+    await Promise.allSettled(this.underway);
     await (await connected?.catch(() => null))?.pool.end();
   }
 
-  private async use<T>(work: (connected: Connected) => Promise<T>): Promise<T> {
+  private use<T>(work: (connected: Connected) => Promise<T>): Promise<T> {
+    const call = this.explained(work);
+    this.underway.add(call);
+    void call.catch(() => {}).finally(() => this.underway.delete(call));
+    return call;
+  }
+
+  private async explained<T>(work: (connected: Connected) => Promise<T>): Promise<T> {
     let where = "the PostgreSQL database";
     try {
       this.connected ??= this.connect();

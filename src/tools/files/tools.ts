@@ -28,6 +28,8 @@ export interface FileToolsOptions {
   readonly tests?: readonly string[];
   /** The programs that `runCommand` may start; none unless set. */
   readonly commands?: readonly string[];
+  /** What kind of data the files hold, where that may not leave the machine without consent; by path where that depends on it. */
+  readonly sensitive?: string | { readonly kinds: readonly string[]; readonly of: (path: string) => string | null };
 }
 
 const path = z.string().min(1).max(400).describe("relative to the project's folder");
@@ -69,11 +71,13 @@ export function fileTools(options: FileToolsOptions) {
     const value = result.status === "ok" ? changed.safeParse(result.value).data : undefined;
     return value ? { [into]: withResources(known(state), [{ kind: "file", ...value, status }]) } : {};
   };
+  const { byPath, any } = sensitiveTools(options.sensitive);
   // One after the other: what reads, tests or checks files sees the changes that were decided before it.
   const conflicts = () => "files";
 
   return {
     listFiles: defineTool({
+      ...any,
       description: "Lists the files of the project.",
       effect: "read",
       parameters: z.object({ below }),
@@ -85,6 +89,7 @@ export function fileTools(options: FileToolsOptions) {
       },
     }),
     searchFiles: defineTool({
+      ...any,
       description: "Finds a text, literally, in the files of the project: path, line number and line.",
       effect: "read",
       parameters: z.object({ text: z.string().min(1).max(200), below }),
@@ -100,6 +105,7 @@ export function fileTools(options: FileToolsOptions) {
       },
     }),
     readFile: defineTool({
+      ...byPath,
       description: "Reads a text file, a long one in pieces. What is written has to be read first.",
       effect: "read",
       parameters: z.object({
@@ -123,6 +129,7 @@ export function fileTools(options: FileToolsOptions) {
       onResult: keep("read"),
     }),
     writeFile: defineTool({
+      ...byPath,
       description: "Writes a whole text file: a new one, or one that was read before.",
       effect: "write",
       parameters: z.object({ path, text: z.string().max(MAX_TEXT) }),
@@ -142,6 +149,7 @@ export function fileTools(options: FileToolsOptions) {
       onResult: keep("written"),
     }),
     editFile: defineTool({
+      ...byPath,
       description:
         "Changes a text file that was read before: each edit replaces a text that occurs exactly once, one edit after the other. All edits of a file in one call.",
       effect: "write",
@@ -165,6 +173,7 @@ export function fileTools(options: FileToolsOptions) {
       onResult: keep("written"),
     }),
     checkFiles: defineTool({
+      ...any,
       description: "Says which of the files that the task knows were changed or deleted outside of it.",
       effect: "read",
       trusted: true,
@@ -187,7 +196,9 @@ export function fileTools(options: FileToolsOptions) {
       },
     }),
     runTests: defineTool({
-      description: "Runs the project's tests and says whether they pass, with the end of what they print.",
+      ...any,
+      description:
+        "Runs the project's tests and says whether they pass, with the end of what they print. Without a test, nothing passes.",
       effect: "write",
       idempotent: true,
       timeoutMs: TESTS_TIMEOUT_MS,
@@ -195,10 +206,12 @@ export function fileTools(options: FileToolsOptions) {
       conflicts,
       async run(_args, context) {
         const { exitCode, output } = await runProgram(folderOf(context).root, tests, context.signal);
-        return { passed: exitCode === 0, exitCode, output };
+        const count = testsIn(output);
+        return { passed: exitCode === 0 && count !== 0, exitCode, ...(count === null ? {} : { tests: count }), output };
       },
     }),
     runCommand: defineTool({
+      ...any,
       description: `Runs a program in the project's folder, without a shell: ${commands.join(", ") || "none is allowed"}.`,
       effect: "write",
       timeoutMs: TESTS_TIMEOUT_MS,
@@ -207,6 +220,23 @@ export function fileTools(options: FileToolsOptions) {
       conflicts,
       run: ({ command }, context) => runProgram(folderOf(context).root, command, context.signal),
     }),
+  };
+}
+
+/** How many tests Node's test runner says it has run; null where another one has, or it does not say. */
+function testsIn(output: string): number | null {
+  const [, count] = [...output.matchAll(/^(?:#|ℹ) tests (\d+)\r?$/gm)].at(-1) ?? [];
+  return count === undefined ? null : Number(count);
+}
+
+/** What tools for files hold: those for one file by its path, others whatever any file may hold. */
+function sensitiveTools(sensitive: FileToolsOptions["sensitive"]) {
+  if (sensitive === undefined) return { byPath: {}, any: {} };
+  if (typeof sensitive === "string") return { byPath: { sensitive }, any: { sensitive } };
+  const { kinds, of } = sensitive;
+  return {
+    byPath: { sensitive: { kinds, of: ({ path }: { readonly path: string }) => of(path) } },
+    any: { sensitive: { kinds, of: () => undefined } },
   };
 }
 

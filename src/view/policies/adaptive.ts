@@ -1,3 +1,4 @@
+import { jsonEqual } from "../../internal/json.ts";
 import type { Usage } from "../../state/execution.ts";
 import { choose, type Choice, type PromptSizes } from "../choice.ts";
 import { observationPieces, recentPieces, statusPieces } from "../pieces.ts";
@@ -8,7 +9,7 @@ import { fieldLines } from "../state-block.ts";
 import { block, escapeTags } from "../text.ts";
 import { estimateTokens } from "../tokens.ts";
 import { isSameObservation, type Turn } from "../transcript.ts";
-import { nowPiece, splitWalk, walk } from "../walk.ts";
+import { nowPiece, splitWalk, walk, type Walk } from "../walk.ts";
 
 /** How many decisions before a new snapshot stay in sight, with what came back. */
 const KEPT_DECISIONS = 1;
@@ -38,7 +39,7 @@ interface Continued {
  */
 export function adaptivePolicy(scene: Scene, take?: "snapshot"): { parts: Parts; plan: AdaptivePlan } {
   const { standing } = scene;
-  const taken = takeSnapshot(scene);
+  const taken = snapshotFor(scene, take === "snapshot");
   const fresh = goOn(scene, taken);
   const continued = standing && take !== "snapshot" ? goOn(scene, standing) : null;
   const choice = choose({
@@ -46,6 +47,7 @@ export function adaptivePolicy(scene: Scene, take?: "snapshot"): { parts: Parts;
     hitRate: standing && hitRate(scene, standing),
     calls: scene.snapshot.execution.decisions,
     perCall: perCall(scene, (continued ?? fresh).added),
+    stateGrowth: stateGrowth(scene),
     fixed: scene.besideTokens + estimateTokens(renderPrefix(scene.workflow)),
     fresh: sizesOf(fresh),
     standing: continued && sizesOf(continued),
@@ -62,6 +64,18 @@ function perCall({ turns }: Scene, added: readonly number[]): number {
   const decisions = turns.filter(({ role }) => role === "assistant").length;
   const all = sum(turns.map(({ text }) => estimateTokens(text)));
   return decisions > 0 ? all / decisions : Math.max(FIRST_GUESS, added[0] ?? 0);
+}
+
+/**
+ * What a call has added to the state so far; a guess before the first one. Where only units are found it does not
+ * count: two first prompts that go their own ways leave the fixed part behind as a unit that other tasks find.
+ */
+function stateGrowth({ snapshot, options }: Scene): number {
+  const { execution, state } = snapshot;
+  if (options.rule.match === "units" || options.rule.match === "none") return 0;
+  if (execution.decisions === 0) return FIRST_GUESS / 2;
+  const set = Object.values(state).filter((value) => value !== null && value !== undefined);
+  return estimateTokens(JSON.stringify(set)) / execution.decisions;
 }
 
 function sizesOf({ parts, added }: Continued): PromptSizes {
@@ -87,6 +101,20 @@ function tokensOf(pieces: readonly Piece[]): number {
 /** The pieces that the next prompt will not have again. */
 function volatile({ tail }: Parts): readonly Piece[] {
   return tail.filter(({ section }) => section === "now" || section === "status");
+}
+
+/**
+ * A snapshot that leaves out what has just come back and stands right below it anyway; what a decision has written
+ * is always in it. Where turns may have to go, it shows the whole state.
+ */
+function snapshotFor(scene: Scene, isWhole: boolean): StandingSnapshot {
+  const taken = takeSnapshot(scene);
+  // Where nothing is cached nothing follows it either: the state is all there is to go by.
+  if (isWhole || scene.options.rule.match === "none") return taken;
+  const { pieces } = walkFrom(scene, taken);
+  const below = pieces.flatMap(({ role, text }) => (role === "user" ? [text] : [])).join("\n");
+  const { restated } = changesSince(scene.workflow, {}, taken.state, below);
+  return jsonEqual(restated, taken.state) ? taken : { ...taken, shown: restated };
 }
 
 /** A snapshot of the state as it is now, and from where on the conversation is still shown. */
@@ -129,9 +157,7 @@ function firstKept(turns: readonly Turn[], observation: Scene["observation"]): n
 
 /** The prompt from a snapshot on. */
 function goOn(scene: Scene, standing: StandingSnapshot): Continued {
-  const shown = scene.turns.filter(({ sequence }) => sequence === undefined || sequence > standing.from);
-  const isNew = ({ sequence }: Turn) => sequence === undefined || sequence > standing.seen;
-  const walked = walk(scene, shown, standing.step, isNew, standing.observation);
+  const walked = walkFrom(scene, standing);
   const { turns, latest } = splitWalk(walked);
   const above = walked.pieces.map(({ text }) => text).join("\n");
   const now = nowPiece(scene, changeLines(scene, standing, above));
@@ -145,11 +171,17 @@ function goOn(scene: Scene, standing: StandingSnapshot): Continued {
   };
 }
 
+function walkFrom(scene: Scene, standing: StandingSnapshot): Walk {
+  const shown = scene.turns.filter(({ sequence }) => sequence === undefined || sequence > standing.from);
+  const isNew = ({ sequence }: Turn) => sequence === undefined || sequence > standing.seen;
+  return walk(scene, shown, standing.step, isNew, standing.observation);
+}
+
 function headOf(scene: Scene, standing: StandingSnapshot, opening: Piece): readonly Piece[] {
   const { workflow, maxValueTokens } = scene;
   const lines = [
     ...(standing.completedSteps.length > 0 ? [`completed steps: ${standing.completedSteps.join(", ")}`] : []),
-    ...fieldLines(workflow, standing.state, maxValueTokens),
+    ...snapshotLines(workflow, standing, maxValueTokens),
   ];
   const observed = standing.observation ? observationPieces({ ...scene, observation: standing.observation }) : [];
   const pieces: readonly Piece[] = [
@@ -164,6 +196,14 @@ function headOf(scene: Scene, standing: StandingSnapshot, opening: Piece): reado
   ];
   // The step's description is the same before every snapshot that is taken there.
   return pieces.map((piece, index) => ({ ...piece, isMarked: index === 0 || index === pieces.length - 1 }));
+}
+
+function snapshotLines(workflow: Scene["workflow"], { state, shown }: StandingSnapshot, maxTokens: number) {
+  if (!shown) return fieldLines(workflow, state, maxTokens);
+  const isSet = (name: string) => (state[name] ?? null) !== null;
+  const below = Object.keys(workflow.state).filter((name) => isSet(name) && !jsonEqual(shown[name], state[name]));
+  const isShown = (name: string) => !isSet(name) || (shown[name] ?? null) !== null;
+  return [...fieldLines(workflow, shown, maxTokens, isShown), `the rest stands below: ${below.join(", ")}`];
 }
 
 /** What has changed since the snapshot and cannot be read in the decisions and results that follow it. */

@@ -1,4 +1,4 @@
-import { statusPieces } from "../pieces.ts";
+import { givenPieces, statusPieces } from "../pieces.ts";
 import type { Parts, Piece, Scene } from "../scene.ts";
 import type { Turn } from "../transcript.ts";
 import { nowPiece, splitWalk, walk } from "../walk.ts";
@@ -26,7 +26,7 @@ export function conversation(scene: Scene, from: number, summary: readonly Piece
   const walked = walk(scene, scene.turns.slice(from), before?.to ?? scene.workflow.initial, () => true);
   const { turns, latest } = splitWalk(walked);
   return {
-    head: [walked.opening, ...summary],
+    head: [walked.opening, ...givenPieces(scene), ...summary],
     turns,
     tail: [...latest, nowPiece(scene), ...statusPieces(scene)],
   };

@@ -8,7 +8,9 @@ const KEPT = new Set(["calls", "patch", "clear", "next"]);
 
 /** The calls and results of the whole history, and the state's fields; no talk. */
 export function structuredPolicy(scene: Scene): Parts {
-  const { head, turns, tail } = conversation({ ...scene, turns: scene.turns.flatMap(structured) }, 0);
+  // What it was started with is in the state.
+  const kept = { ...scene, turns: scene.turns.flatMap(structured), given: null };
+  const { head, turns, tail } = conversation(kept, 0);
   const now = tail.findIndex(({ section }) => section === "now");
   return { head, turns, tail: [...tail.slice(0, now), statePiece(scene), ...tail.slice(now)] };
 }

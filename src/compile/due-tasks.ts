@@ -1,0 +1,81 @@
+import { isWorkflowError } from "../errors.ts";
+import { isConsent } from "../people/consent-request.ts";
+import { sensitiveSources } from "../workflow/sensitive.ts";
+import { isDecided } from "./consent.ts";
+import type { Runtime } from "./runtime.ts";
+import type { OpenFilter, OpenPlace, OpenRequest, UntouchedTask } from "./store.ts";
+import { removeExpired } from "./time-to-live.ts";
+
+const PAGE = 500;
+
+/**
+ * The tasks of a workflow whose question or approval has run out of time, and those that need no consent of their own
+ * any more, each once; before that, those whose time
+ * to live is over are removed. What does not fit the present release is neither removed nor given. Reads what is
+ * due, not all that there is.
+ *
+ * @param limit so many rows are read at once.
+ */
+export async function* dueTasks(runtime: Runtime, limit = PAGE): AsyncGenerator<string, void> {
+  await removeUntouched(runtime, limit);
+  const { store, clock } = runtime;
+  const seen = new Set<string>();
+  for await (const { taskId } of openRequests(runtime, { dueBy: clock.now(), limit })) {
+    if (seen.has(taskId)) continue;
+    seen.add(taskId);
+    if ((await store.look(taskId))?.quarantine === null) yield taskId;
+  }
+  yield* decidedConsents(runtime, limit);
+}
+
+/** Tasks that wait for a consent which somebody has given or refused for another task, or at the command line. */
+async function* decidedConsents(runtime: Runtime, limit: number): AsyncGenerator<string, void> {
+  const { store, workflow } = runtime;
+  if (sensitiveSources(workflow).size === 0) return;
+  if (!(await store.allConsents()).some((row) => row.workflow === workflow.name)) return;
+  for await (const { taskId, request } of openRequests(runtime, { approvals: true, limit })) {
+    if (!isConsent(request)) continue;
+    const head = await store.look(taskId);
+    const pending = head?.execution.pending;
+    if (pending?.kind !== "consent" || head?.quarantine !== null) continue;
+    if (await isDecided(store, taskId, workflow.name, pending)) yield taskId;
+  }
+}
+
+/** Open requests of a workflow, page by page. */
+async function* openRequests(
+  { store, workflow }: Runtime,
+  filter: Pick<OpenFilter, "dueBy" | "approvals" | "limit">,
+): AsyncGenerator<OpenRequest, void> {
+  for (let after: OpenPlace | undefined; ;) {
+    const page = await store.openRequests({ workflow: workflow.name, ...filter, ...(after ? { after } : {}) });
+    for (const open of page) {
+      after = { ...open.request, taskId: open.taskId };
+      yield open;
+    }
+    if (page.length < filter.limit) return;
+  }
+}
+
+async function removeUntouched(runtime: Runtime, limit: number): Promise<void> {
+  const { store, workflow, clock } = runtime;
+  if (workflow.timeToLiveMs === Infinity) return;
+  const since = clock.now() - workflow.timeToLiveMs;
+  for (let after: UntouchedTask | undefined; ;) {
+    const page = await store.untouchedTasks({
+      workflow: workflow.name,
+      since,
+      limit,
+      ...(after ? { after } : {}),
+    });
+    for (const { taskId } of page) {
+      try {
+        await removeExpired(runtime, taskId);
+      } catch (error) {
+        if (!isWorkflowError(error, "TASK_QUARANTINED")) throw error;
+      }
+    }
+    after = page.at(-1);
+    if (page.length < limit) return;
+  }
+}

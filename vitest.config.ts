@@ -21,6 +21,7 @@ export default defineConfig({
     // Some tests start servers and up to a dozen processes, and others do so at the same time.
     testTimeout: 240_000,
     hookTimeout: 60_000,
-    maxWorkers: Math.max(2, availableParallelism()),
+    // Many tests wait for other processes, so that one file more than there are processors keeps these busy.
+    maxWorkers: availableParallelism() + 1,
   },
 });

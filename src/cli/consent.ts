@@ -1,15 +1,17 @@
 import { OUTSIDE_AGENTS } from "../compile/consent.ts";
+import { isoTime } from "../compile/iso-times.ts";
+import type { TaskStore } from "../compile/store.ts";
 import type { WorkflowGraph } from "../compile/workflow-graph.ts";
 import { destinationOf } from "../decision/destination.ts";
-import { isoTime } from "../compile/iso-times.ts";
+import { isWorkflowError } from "../errors.ts";
 import { systemUser } from "../internal/system-user.ts";
 import { openStore } from "../storage/open-store.ts";
 import { checkTenant, tenantPrefix } from "../storage/tenants.ts";
-import type { AnyWorkflow } from "../workflow/define.ts";
 import { sensitiveSources } from "../workflow/sensitive.ts";
+import { workflowsWithin } from "../workflow/within.ts";
 import { storeForReading } from "./database.ts";
 import { EXIT, usage } from "./exit.ts";
-import { loadGraph } from "./graphs.ts";
+import { declaredGraphs, loadGraph } from "./graphs.ts";
 import type { CommonOptions, ConsentAction, ConsentCommandOptions } from "./options.ts";
 import { ago, printable } from "./terminal.ts";
 
@@ -44,10 +46,15 @@ async function listConsents(options: ConsentCommandOptions): Promise<number> {
   const now = Date.now();
   const lines = rows.map(({ tenant, workflow, destination, kind, isAllowed, by, at }) =>
     printable(
-      `${tenant && `@${tenant}  `}${workflow}  ${kind}  to ${destination}: ${isAllowed ? "allowed" : "withheld"}  by ${by ?? "somebody who was not signed in"}, ${ago(now - at)} ago`,
+      `${tenant && `@${tenant}  `}${workflow}  ${kind}  to ${placeOf(destination)}: ${isAllowed ? "allowed" : "withheld"}  by ${by ?? "somebody who was not signed in"}, ${ago(now - at)} ago`,
     ),
   );
-  return print(options, { consents }, lines.join("\n") || "Nobody has been asked yet.");
+  return print(options, { consents }, lines.join("\n") || "Nothing has been decided yet.");
+}
+
+/** How a destination is told: under one name stand all agents from outside. */
+function placeOf(destination: string): string {
+  return destination === OUTSIDE_AGENTS ? "agents that come by MCP" : destination;
 }
 
 async function decide(
@@ -57,46 +64,59 @@ async function decide(
   options: ConsentCommandOptions,
 ): Promise<number> {
   const store = openStore(options.db);
-  const graph = await loadGraph(name, store);
   const tenant = options.tenant === undefined ? "" : checkTenant(options.tenant);
-  const decided = { by: systemUser(), at: Date.now(), isAllowed: action === "allow" };
-  const rows = workflowsOf(graph).flatMap(({ workflow, destinations }) =>
-    [...sensitiveSources(workflow).keys()]
-      .filter((kind) => named.length === 0 || named.includes(kind))
-      .flatMap((kind) =>
-        (options.to === undefined ? destinations : [options.to]).map((destination) => ({
-          ...decided,
-          workflow: workflow.name,
-          destination,
-          kind,
-        })),
-      ),
-  );
-  const declared = new Set(workflowsOf(graph).flatMap(({ workflow }) => [...sensitiveSources(workflow).keys()]));
-  const stranger = named.find((kind) => !declared.has(kind));
-  if (declared.size === 0) throw usage(`${name} declares nothing as sensitive, so nobody has to be asked`);
-  if (stranger !== undefined) throw usage(`${name} declares no "${stranger}"; it has: ${[...declared].join(", ")}`);
-  if (rows.length === 0) {
+  const subjects = await subjectsOf(name, store, tenant);
+  const declared = distinct(subjects.flatMap(({ kinds }) => kinds));
+  if (declared.length === 0) throw usage(`${name} declares nothing as sensitive, so nobody has to be asked`);
+  refuseStrangers(name, named, declared);
+  const hosts = distinct(subjects.flatMap(({ destinations }) => destinations));
+  const { to } = options;
+  if (to === undefined && hosts.length === 0) {
     throw usage(
       `the models of ${name} run on this machine, so nothing leaves it; --to HOST or --to ${OUTSIDE_AGENTS} names somewhere else`,
     );
   }
+  if (to !== undefined && to !== OUTSIDE_AGENTS && !hosts.includes(to)) {
+    const where = hosts.length > 0 ? `those run on ${hosts.join(", ")}` : "those run on this machine";
+    process.stderr.write(`${printable(`Note: no model of ${name} runs on a host "${to}" now; ${where}.`)}\n`);
+  }
+  const decided = { by: systemUser(), at: Date.now(), isAllowed: action === "allow" };
+  const rows = subjects.flatMap(({ workflow, kinds, destinations }) =>
+    kinds
+      .filter((kind) => named.length === 0 || named.includes(kind))
+      .flatMap((kind) =>
+        (to === undefined ? destinations : [to]).map((destination) => ({ ...decided, workflow, destination, kind })),
+      ),
+  );
   await store.keepConsents(tenantPrefix(tenant), rows);
   const lines = rows.map(({ workflow, kind, destination }) =>
     action === "allow"
-      ? `${kind} of ${workflow} may go to ${destination}.`
-      : `${kind} of ${workflow} is withheld from ${destination}.`,
+      ? `${kind} of ${workflow} may go to ${placeOf(destination)}.`
+      : `${kind} of ${workflow} is withheld from ${placeOf(destination)}.`,
   );
-  return print(options, { consents: rows.map(({ at, ...row }) => ({ ...row, at: isoTime(at) })) }, lines.join("\n"));
+  return print(
+    options,
+    { consents: rows.map(({ at, ...row }) => ({ ...row, at: isoTime(at) })) },
+    lines.map(printable).join("\n"),
+  );
 }
 
 async function withdraw(name: string, kinds: readonly string[], options: ConsentCommandOptions): Promise<number> {
   const store = openStore(options.db);
-  const workflows = workflowsOf(await loadGraph(name, store)).map(({ workflow }) => workflow.name);
+  const tenant = options.tenant ?? "";
+  const subjects = await subjectsOf(name, store, tenant);
+  const workflows = subjects.map(({ workflow }) => workflow);
+  // A kind that a release has removed can still be withdrawn.
+  const decided = (await store.allConsents(tenant)).filter(({ workflow }) => workflows.includes(workflow));
+  refuseStrangers(
+    name,
+    kinds,
+    distinct([...subjects.flatMap((subject) => subject.kinds), ...decided.map(({ kind }) => kind)]),
+  );
   const filters = workflows.flatMap((workflow) =>
     (kinds.length > 0 ? kinds : [undefined]).map((kind) => ({
       workflow,
-      tenant: options.tenant ?? "",
+      tenant,
       ...(kind === undefined ? {} : { kind }),
       ...(options.to === undefined ? {} : { destination: options.to }),
     })),
@@ -110,23 +130,70 @@ async function withdraw(name: string, kinds: readonly string[], options: Consent
   return print(options, { withdrawn }, text);
 }
 
-/** A graph's workflow and those within it, each with the hosts elsewhere that its models run on. */
-function workflowsOf(graph: WorkflowGraph): readonly { workflow: AnyWorkflow; destinations: readonly string[] }[] {
-  const { workflow, model, planner, consent } = graph.runtime;
-  const all: AnyWorkflow[] = [];
-  const collect = (each: AnyWorkflow) => {
-    if (all.includes(each)) return;
-    all.push(each);
-    for (const { workflow: child, map } of Object.values(each.steps)) {
-      const inner = child ?? map?.workflow;
-      if (inner) collect(inner);
+/** @throws USAGE for a kind that there is not. */
+function refuseStrangers(name: string, named: readonly string[], known: readonly string[]): void {
+  const stranger = named.find((kind) => !known.includes(kind));
+  if (stranger === undefined) return;
+  throw usage(`${name} declares no "${stranger}"; it has: ${known.join(", ") || "nothing that is sensitive"}`);
+}
+
+/** A workflow that decisions are about. */
+interface Subject {
+  readonly workflow: string;
+  /** The kinds of data that it declares. */
+  readonly kinds: readonly string[];
+  /** The hosts elsewhere that its models run on. */
+  readonly destinations: readonly string[];
+}
+
+/**
+ * What a name stands for: a graph, for its workflow and those within it; or one workflow, of a graph that is declared
+ * here, or else as far as decisions about it tell.
+ *
+ * @throws UNKNOWN_GRAPH.
+ */
+async function subjectsOf(name: string, store: TaskStore, tenant: string): Promise<readonly Subject[]> {
+  try {
+    return subjectsIn(await loadGraph(name, store));
+  } catch (unknownGraph) {
+    if (!isWorkflowError(unknownGraph, "UNKNOWN_GRAPH")) throw unknownGraph;
+    const found: Subject[] = [];
+    for (const id of Object.keys(declaredGraphs())) {
+      // One that cannot be loaded is none of this command's business.
+      const graph = await loadGraph(id, store).catch(() => null);
+      if (graph) found.push(...subjectsIn(graph).filter(({ workflow }) => workflow === name));
     }
-  };
-  collect(workflow);
-  return all.map((each) => {
+    const decided = (await store.allConsents(tenant)).filter(({ workflow }) => workflow === name);
+    if (found.length === 0 && decided.length === 0) throw unknownGraph;
+    return [
+      {
+        workflow: name,
+        kinds: distinct(found.length > 0 ? found.flatMap(({ kinds }) => kinds) : decided.map(({ kind }) => kind)),
+        destinations: distinct(
+          found.length > 0
+            ? found.flatMap(({ destinations }) => destinations)
+            : decided.map(({ destination }) => destination),
+        ),
+      },
+    ];
+  }
+}
+
+function distinct(names: readonly string[]): readonly string[] {
+  return [...new Set(names)];
+}
+
+/** A graph's workflow and those within it. */
+function subjectsIn(graph: WorkflowGraph): readonly Subject[] {
+  const { workflow, model, planner, consent } = graph.runtime;
+  return workflowsWithin(workflow).map((each) => {
     const own = Object.values(each.steps).flatMap((step) => [step.model, step.plan?.planner]);
     const models = [model, planner, ...own].filter((some) => some !== undefined);
     const elsewhere = models.map((some) => destinationOf(some, consent.localHosts)).filter(({ isLocal }) => !isLocal);
-    return { workflow: each, destinations: [...new Set(elsewhere.map((destination) => destination.name))] };
+    return {
+      workflow: each.name,
+      kinds: [...sensitiveSources(each).keys()],
+      destinations: distinct(elsewhere.map((destination) => destination.name)),
+    };
   });
 }

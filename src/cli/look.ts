@@ -1,5 +1,6 @@
 import { describeRequests, describeTask, standingOf, type TaskDescription } from "../compile/describe.ts";
 import { isoTime, shownEvent, shownRequest, shownTask } from "../compile/iso-times.ts";
+import { needingAnswers } from "../compile/open-requests.ts";
 import type { TaskEvent } from "../compile/store.ts";
 import { isPlainObject } from "../internal/json.ts";
 import { databaseFile } from "../storage/sqlite/sqlite.ts";
@@ -92,6 +93,8 @@ function tell({ kind, data }: TaskEvent): string {
       return tellAnswer(data);
     case "consent":
       return tellConsent(data);
+    case "consented":
+      return `the answer to ${String(data.id)} holds for all tasks of this workflow`;
     case "refused":
       return `${String(data.step)}: ${String(data.code)}: ${String(data.reason)}${typeof data.agent === "string" ? ` (proposed by ${data.agent})` : ""}`;
     case "proposed":
@@ -141,11 +144,11 @@ export async function tasksCommand(options: CommonOptions & { readonly limit?: s
   const found = await store.tasks({ limit: limit + 1 });
   const more = found.length > limit;
   const rows = await Promise.all(
-    found.slice(0, limit).map(async (row) => ({
-      ...row,
-      status: (await standingOf(store, row.taskId, row.execution, row.waiting)).status,
-      waiting: await describeRequests(store, row.taskId, row.waiting),
-    })),
+    found.slice(0, limit).map(async (row) => {
+      const waiting = await needingAnswers(store, row.taskId, row.waiting);
+      const { status } = await standingOf(store, row.taskId, row.execution, waiting);
+      return { ...row, status, waiting: await describeRequests(store, row.taskId, waiting) };
+    }),
   );
   const json = rows.map(({ taskId, execution, status, updatedAt, waiting }) => ({
     taskId,

@@ -1,8 +1,11 @@
+import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import type { Exposure } from "../compile/consent.ts";
 import type { Preview } from "../compile/turns.ts";
 import { isWorkflowError, WorkflowError } from "../errors.ts";
 import { checkText } from "../people/replies.ts";
 import type { Runtime } from "../compile/runtime.ts";
+import type { TaskStore } from "../compile/store.ts";
+import type { ViewOptions } from "../view/options.ts";
 import type { AnyWorkflow } from "../workflow/define.ts";
 import { storeForReading } from "./database.ts";
 import { EXIT, usage } from "./exit.ts";
@@ -21,11 +24,13 @@ export async function previewCommand(name: string, options: PreviewOptions): Pro
   const store = storeForReading(options.db);
   const message = options.message === undefined ? null : checkText(options.message);
   const switches = switchesOf(options);
-  const { workflow, taskId, clock, memories, ...runtime } = await workflowOrTask(name, options);
-  const view = await viewFor(runtime, options.provider);
+  const { taskId, ...runtime } = await workflowOrTask(name, options);
+  const { workflow, clock, memories } = runtime;
+  const model = await modelAsked(runtime, taskId === null ? null : store, taskId);
+  const view = await viewFor(runtime.view, model, options.provider);
   const { previews } = await import("../compile/turns.ts");
   const { exposureTo } = await import("../compile/consent.ts");
-  const exposed = runtime.model && (await exposureTo({ ...runtime, workflow }, taskId ?? "", runtime.model));
+  const exposed = model && (await exposureTo(runtime, taskId ?? "", model));
   const previewed = await previews(taskId === null ? null : store, workflow, taskId, {
     view,
     now: clock.now(),
@@ -101,7 +106,7 @@ async function consentLines(workflow: AnyWorkflow, exposed: Exposure | undefined
 }
 
 /** The graph's view with the cache rule that was asked for, else its own, else its model's. */
-async function viewFor({ view, model }: Pick<Runtime, "view" | "model">, provider: string | undefined) {
+async function viewFor(view: ViewOptions, model: BaseChatModel | undefined, provider: string | undefined) {
   const { optionsFor } = await import("../compile/view-of.ts");
   if (provider === undefined) return optionsFor(view, model);
   const { CACHE_RULES } = await import("../view/cache-rules.ts");
@@ -111,7 +116,24 @@ async function viewFor({ view, model }: Pick<Runtime, "view" | "model">, provide
   return { ...view, provider: found };
 }
 
-type PreviewedRuntime = Pick<Runtime, "workflow" | "store" | "view" | "clock" | "model" | "memories" | "consent">;
+/** The model that is asked for the next decision; of a step that code decides, the graph's. */
+async function modelAsked(
+  runtime: PreviewedRuntime,
+  store: TaskStore | null,
+  taskId: string | null,
+): Promise<BaseChatModel | undefined> {
+  const { workflow } = runtime;
+  const { decidingModel } = await import("../compile/ask-model.ts");
+  const { latestSnapshot } = await import("../compile/turns.ts");
+  const stored = store && taskId !== null ? await latestSnapshot(store, workflow, taskId) : null;
+  const step = stored?.execution.step ?? workflow.initial;
+  return decidingModel(runtime, step, stored?.state ?? {});
+}
+
+type PreviewedRuntime = Pick<
+  Runtime,
+  "workflow" | "store" | "view" | "clock" | "model" | "planner" | "memories" | "consent"
+>;
 
 async function workflowOrTask(
   name: string,

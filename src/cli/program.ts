@@ -209,7 +209,7 @@ function buildProgram(onAction: (options: CommonOptions, action: Action) => void
     "what may go to models elsewhere: list what was decided, allow or withhold kinds of data, withdraw",
   )
     .addArgument(new Argument("<action>", "what to do").choices(CONSENT_ACTIONS))
-    .argument("[graph]", "whose data it is")
+    .argument("[graph]", "whose data it is: a graph, or a workflow as list names it")
     .argument("[kinds...]", "which kinds of data; all that the graph declares unless given")
     .option("--to <host>", "the model's host, or agents for MCP clients; where the graph's models run unless set")
     .option("--tenant <name>", "for the tasks of this tenant")

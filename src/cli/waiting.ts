@@ -1,5 +1,6 @@
 import { isExpired } from "../people/expiry.ts";
 import type { WaitingRequest } from "../compile/describe.ts";
+import { askedConsent } from "../people/consent-request.ts";
 import { howToResume, type SameTask } from "./hints.ts";
 import { emphasise, lasting, printable, printableLines, shellWord, type Terminal } from "./terminal.ts";
 
@@ -48,7 +49,8 @@ export function waitingLines(
       return [head, `Too late to answer. Go on with:  ${howToResume(terminal, taskId, options)}`];
     if (request.kind === "question") return [head, `Waiting for an answer. Go on with:  ${command()}`];
     const others = [`Or refuse with:  ${command("--reject", `"${terminal.marks.more}"`)}`];
-    if (request.kind === "approval") {
+    // Of a single kind of data nothing could be left out.
+    if (request.kind === "approval" && askedConsent(request)?.kinds.length !== 1) {
       others.push(`Or change with:  ${command("--edit", shellWord(JSON.stringify(request.args ?? {})))}`);
     }
     return [head, `Go on with:  ${command()}`, ...(several ? [] : others)];

@@ -32,7 +32,10 @@ export function actNode(runtime: Runtime) {
     const forks = Number(config.configurable?.[FORKS] ?? 0);
     const checkpointId = config.executionInfo?.checkpointId ?? "";
     const action: Action = { runtime, snapshot, lease, forks, checkpointId, config };
-    if (pending.kind === "consent") return { execution: await obtainConsent(action, pending) };
+    if (pending.kind === "consent") {
+      const obtained = await obtainConsent(action, pending);
+      return "late" in obtained ? commit(runtime, snapshot, obtained.late) : { execution: obtained.execution };
+    }
     const outcome = await carryOut(action, pending);
     faultPoint("before-commit");
     return commit(runtime, snapshot, outcome);

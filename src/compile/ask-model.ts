@@ -5,6 +5,7 @@ import { WorkflowError } from "../errors.ts";
 import { shorten } from "../internal/json.ts";
 import { redact } from "../internal/redact.ts";
 import { NO_USAGE, type Execution, type Usage } from "../state/execution.ts";
+import type { State } from "../state/fields.ts";
 import { phaseOf } from "../workflow/plan.ts";
 import type { Snapshot } from "../workflow/define.ts";
 import type { RuntimeStep } from "../workflow/step.ts";
@@ -17,10 +18,8 @@ import { viewOf, type Shown } from "./view-of.ts";
  *
  * @throws MISSING_MODEL.
  */
-export function modelFor(runtime: Runtime, step: RuntimeStep, { execution, state }: Snapshot): BaseChatModel {
-  const phase = phaseOf(runtime.workflow, execution.step, state);
-  const planner = phase?.kind === "plan" ? (step.plan?.planner ?? runtime.planner) : undefined;
-  const model = planner ?? step.model ?? runtime.model;
+export function modelFor(runtime: Runtime, { execution, state }: Snapshot): BaseChatModel {
+  const model = decidingModel(runtime, execution.step, state);
   if (model) return model;
   throw new WorkflowError(
     "MISSING_MODEL",
@@ -28,19 +27,30 @@ export function modelFor(runtime: Runtime, step: RuntimeStep, { execution, state
   );
 }
 
+/** The model that a step would ask next in a state; undefined where neither it nor the graph has one. Pure. */
+export function decidingModel(
+  { workflow, model, planner }: Pick<Runtime, "workflow" | "model" | "planner">,
+  stepName: string,
+  state: State,
+): BaseChatModel | undefined {
+  const step = workflow.steps[stepName];
+  const isPlanning = phaseOf(workflow, stepName, state)?.kind === "plan";
+  return (isPlanning ? (step?.plan?.planner ?? planner) : undefined) ?? step?.model ?? model;
+}
+
 /** Shows a model its step and the task, and takes its decision. What is refused on the way is logged. */
 export async function askTheModel(
   runtime: Runtime,
   step: RuntimeStep,
-  shown: Shown,
+  shown: Omit<Shown, "model" | "phase">,
   lease: Lease,
   config: LangGraphRunnableConfig,
 ): Promise<Decided> {
   const { snapshot } = shown;
   const { execution } = snapshot;
   const phase = phaseOf(runtime.workflow, execution.step, snapshot.state);
-  const model = modelFor(runtime, step, snapshot);
-  const { view, hide } = await viewOf(runtime, { ...shown, phase });
+  const model = modelFor(runtime, snapshot);
+  const { view, hide } = await viewOf(runtime, { ...shown, model, phase });
   const streaming = config.configurable?.[STREAM_REPLIES] === true;
   const { outputMode, toolArguments, schemaScope, modelTimeoutMs, clock, workflow, store } = runtime;
   const say = (delta: string) => config.writer?.({ type: "reply", delta });

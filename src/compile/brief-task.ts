@@ -1,16 +1,25 @@
+import { isWorkflowError } from "../errors.ts";
 import { isPlainObject } from "../internal/json.ts";
+import { askedConsent } from "../people/consent-request.ts";
 import type { Observation } from "../state/execution.ts";
-import { briefOf, type Brief } from "../view/brief.ts";
+import { briefOf, type Brief, type BriefRequest } from "../view/brief.ts";
+import { HIDDEN, hideDeep } from "../view/hidden-values.ts";
 import { transcript } from "../view/transcript.ts";
-import { withhold } from "../view/withhold.ts";
+import { withhold, type Withheld } from "../view/withhold.ts";
 import type { AnyWorkflow } from "../workflow/define.ts";
 import { unknownTask } from "./admit-input.ts";
-import { describeTask } from "./describe.ts";
-import type { TaskStore } from "./store.ts";
+import { describeTask, type WaitingRequest } from "./describe.ts";
+import type { LookedAt, TaskStore } from "./store.ts";
 
-export interface BriefTaskOptions {
-  /** Kinds of data that it may not show; needs the workflow. */
+/** What of a task may not be shown. */
+export interface HiddenParts {
+  /** Kinds of data of its own; they need the workflow. */
   readonly withheld?: readonly string[];
+  /** True where there are such kinds in workflows within it: then what those ask and fail with is not shown. */
+  readonly hidesInner?: boolean;
+}
+
+export interface BriefTaskOptions extends HiddenParts {
   /** How much is told of what came back last; enough to know what it was unless set. */
   readonly latestTokens?: number;
 }
@@ -28,7 +37,7 @@ export async function briefTask(
   store: TaskStore,
   taskId: string,
   workflow: Pick<AnyWorkflow, "name"> | null = null,
-  { withheld = [], latestTokens }: BriefTaskOptions = {},
+  { withheld = [], hidesInner = false, latestTokens }: BriefTaskOptions = {},
 ): Promise<Brief> {
   const task = await describeTask(store, taskId);
   const looked = await store.look(taskId);
@@ -36,32 +45,76 @@ export async function briefTask(
   const { status, waiting = [], lastError = null } = task;
   // Typed as any workflow with a name, so that callers need no cast.
   const known = workflow as AnyWorkflow | null;
-  const whole = {
-    snapshot: { execution: { ...looked.execution, taskId }, state: task.state },
-    observation: looked.execution.observation ?? (await openingMessage(store, taskId)),
-    // What calls were made with tells which kinds of data their results hold.
-    turns: withheld.length > 0 ? transcript(await store.events(taskId, LOG_ENTRIES)) : [],
-  };
-  const shown = known && withheld.length > 0 ? withhold(known, withheld, whole) : whole;
-  const hide = "hide" in shown ? shown.hide : (text: string) => text;
+  const shown = await shownOf(store, looked, { taskId, workflow: known, withheld });
+  const { hide } = shown;
+  const isHidden = lastError?.code === INNER_FAILURE && hidesInner;
   return briefOf({
     workflow: known,
     execution: shown.snapshot.execution,
     state: shown.snapshot.state,
+    ...(shown.snapshot.moves ? { moves: shown.snapshot.moves } : {}),
     status,
-    requests: waiting.map(({ id, kind, question, tool, args, expiresAt }) => ({
-      id,
-      kind,
-      question: hide(question),
-      ...(tool === undefined ? {} : { tool }),
-      ...(args === undefined ? {} : { args }),
-      ...(expiresAt === undefined ? {} : { expiresAt }),
-    })),
-    lastError: lastError && { ...lastError, message: hide(lastError.message) },
+    requests: waiting.map((request) => shownRequest(request, hide, hidesInner)),
+    lastError: lastError && { ...lastError, message: isHidden ? HIDDEN : hide(lastError.message) },
     observation: shown.observation,
     updatedAt: looked.updatedAt,
     ...(latestTokens === undefined ? {} : { latestTokens }),
   });
+}
+
+/** The code that the failure of a workflow within a task has in the task. */
+const INNER_FAILURE = "STEP_FAILED";
+
+/**
+ * Takes what may not be shown of a task out of the message of an error about it.
+ *
+ * @returns the same error.
+ */
+export async function withoutHidden(
+  store: TaskStore,
+  taskId: string,
+  workflow: AnyWorkflow,
+  error: unknown,
+  { withheld = [], hidesInner = false }: HiddenParts,
+): Promise<unknown> {
+  if (!(error instanceof Error)) return error;
+  const looked = await store.look(taskId);
+  if (hidesInner && isWorkflowError(error, INNER_FAILURE)) error.message = HIDDEN;
+  else if (looked) error.message = (await shownOf(store, looked, { taskId, workflow, withheld })).hide(error.message);
+  return error;
+}
+
+/** A task without what is withheld. */
+async function shownOf(
+  store: TaskStore,
+  { execution, state }: LookedAt,
+  { taskId, workflow, withheld }: { taskId: string; workflow: AnyWorkflow | null; withheld: readonly string[] },
+): Promise<Withheld> {
+  const isWhole = !workflow || withheld.length === 0;
+  const whole: Withheld = {
+    hide: (text) => text,
+    snapshot: { execution: { ...execution, taskId }, state },
+    observation: execution.observation ?? (await openingMessage(store, taskId)),
+    // What calls were made with tells which kinds of data their results hold.
+    turns: isWhole ? [] : transcript(await store.events(taskId, LOG_ENTRIES)),
+  };
+  return isWhole ? whole : withhold(workflow, withheld, whole);
+}
+
+/** A request as a brief may show it; of a workflow within the task, no more than its kind where that has something to hide. */
+function shownRequest(request: WaitingRequest, hide: (text: string) => string, hidesInner: boolean): BriefRequest {
+  const { id, kind, question, tool, args, expiresAt } = request;
+  const until = expiresAt === undefined ? {} : { expiresAt };
+  // A consent tells of kinds of data, and holds none.
+  if (hidesInner && id.includes("/") && !askedConsent(request)) return { id, kind, question: HIDDEN, ...until };
+  return {
+    id,
+    kind,
+    question: hide(question),
+    ...(tool === undefined ? {} : { tool }),
+    ...(args === undefined ? {} : { args: hideDeep(args, hide) }),
+    ...until,
+  };
 }
 
 /** What a task was started with, before its first decision has taken it in. */

@@ -1,14 +1,17 @@
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import { Command, END, INTERRUPT, MemorySaver, START, StateGraph } from "@langchain/langgraph";
 import type { BaseCheckpointSaver } from "@langchain/langgraph-checkpoint";
+import { requireChatModel } from "../decision/chat-model.ts";
 import type { OutputMode } from "../decision/providers.ts";
 import type { SchemaScope, ToolArguments } from "../decision/schema.ts";
 import { isWorkflowError, WorkflowError } from "../errors.ts";
 import { systemClock, type Clock } from "../internal/clock.ts";
 import { declareSecrets } from "../internal/redact.ts";
 import type { Memories } from "../memory/memories.ts";
+import { askedConsent } from "../people/consent-request.ts";
 import { isExpired } from "../people/expiry.ts";
 import { NAMED_REPLIES } from "../people/replies.ts";
+import type { Execution } from "../state/execution.ts";
 import type { Fields } from "../state/fields.ts";
 import { viewOptions, type ViewOptions } from "../view/options.ts";
 import { anyWorkflow, type AnyWorkflow, type Workflow } from "../workflow/define.ts";
@@ -165,6 +168,7 @@ function runtimeOf(workflow: AnyWorkflow, options: CompileOptions): Runtime {
   const fault = options.memories?.faultIn(workflow);
   if (fault) throw new WorkflowError("INVALID_OPTIONS", fault);
   refuseUnknownChildren(workflow, options.childMemories ?? {});
+  refuseWrappedModels(workflow, options);
   const view = viewOptions(options.view);
   declareSecrets(options.secrets ?? []);
   const clock = options.clock ?? systemClock;
@@ -188,6 +192,15 @@ function runtimeOf(workflow: AnyWorkflow, options: CompileOptions): Runtime {
     children: childRunners(workflow, shared),
     endedChildren: new Map(),
   };
+}
+
+function refuseWrappedModels(workflow: AnyWorkflow, { model, planner }: CompileOptions): void {
+  if (model) requireChatModel("model", model);
+  if (planner) requireChatModel("planner", planner);
+  for (const [name, step] of Object.entries(workflow.steps)) {
+    if (step.model) requireChatModel(`step ${name}, model`, step.model);
+    if (step.plan?.planner) requireChatModel(`step ${name}, planner`, step.plan.planner);
+  }
 }
 
 function childRunners(workflow: AnyWorkflow, options: CompileOptions): Record<string, ChildRunner> {
@@ -245,8 +258,10 @@ function childRunner(graph: WorkflowGraph, step: string): ChildRunner {
     async run(taskId, input, config, hasNews, untrusted) {
       const head = await store.head(taskId);
       const open = await openRequests(store, taskId, head);
-      const waiting =
-        !hasNews && open.length > 0 && !open.some((request) => isExpired(request, graph.runtime.clock.now()));
+      const now = graph.runtime.clock.now();
+      // A consent may be needed no more: its model may be another one since.
+      const mayGoOn = hasNews || open.some((request) => isExpired(request, now) || askedConsent(request));
+      const waiting = open.length > 0 && !mayGoOn;
       const marked = untrusted ? { [UNTRUSTED]: true } : {};
       const own = {
         configurable: {
@@ -260,11 +275,17 @@ function childRunner(graph: WorkflowGraph, step: string): ChildRunner {
       };
       if (!head) await graph.invoke(input, own as never);
       else if (!waiting && dueNode(workflow, head.execution) !== END_OF_TASK) await graph.invoke(null, own as never);
-      const now = await store.head(taskId);
-      if (!now) throw new WorkflowError("STEP_FAILED", `workflow ${workflow.name} in step ${step} did not start`);
-      const requests = await openRequests(store, taskId, now);
-      if (requests.length > 0) return { kind: "waiting", requests };
-      const { execution } = now;
+      let execution: Execution;
+      for (;;) {
+        const after = await store.head(taskId);
+        if (!after) throw new WorkflowError("STEP_FAILED", `workflow ${workflow.name} in step ${step} did not start`);
+        const requests = await openRequests(store, taskId, after);
+        if (requests.length > 0) return { kind: "waiting", requests };
+        ({ execution } = after);
+        if (execution.pending === null) break;
+        // What it paused for was decided in the same moment, for another task.
+        await graph.invoke(null, own as never);
+      }
       const values = (await graph.getState({ configurable: { thread_id: taskId } })).values as ChannelValues;
       const status = execution.status === "completed" ? "completed" : "failed";
       return {

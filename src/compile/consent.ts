@@ -3,12 +3,18 @@ import { destinationOf, type Destination } from "../decision/destination.ts";
 import { WorkflowError } from "../errors.ts";
 import { faultPoint } from "../internal/fault-point.ts";
 import type { ConsentRow } from "../people/consent.ts";
-import { allowedKinds, consentRequest } from "../people/consent-request.ts";
+import { allowedKinds, consentQuestion, consentRequest } from "../people/consent-request.ts";
+import { isExpired } from "../people/expiry.ts";
+import type { RequestRow } from "../people/requests.ts";
 import type { Execution } from "../state/execution.ts";
 import { settleConsent, type NeededConsent, type PendingConsent } from "../workflow/consent.ts";
+import { isModelStep } from "../workflow/next-step.ts";
 import { sensitiveSources } from "../workflow/sensitive.ts";
-import { pause, type Action } from "./action.ts";
+import type { Settlement } from "../workflow/settle.ts";
+import { expired, pause, type Action } from "./action.ts";
+import { modelFor } from "./ask-model.ts";
 import type { Runtime } from "./runtime.ts";
+import { tenantOf } from "./task-id.ts";
 
 /** What is settled about sensitive data before anybody is asked. */
 export interface ConsentOptions {
@@ -45,15 +51,25 @@ export async function exposureTo(
 }
 
 /** @throws CONSENT_WITHHELD where a prompt may not show what no model can do without. */
-export function requireNeeded({ name, sensitive }: Runtime["workflow"], { withheld, destination }: Exposure): void {
+export function requireNeeded(
+  { name, sensitive }: Runtime["workflow"],
+  taskId: string,
+  { withheld, destination }: Exposure,
+): void {
   const missing = (sensitive.needed ?? []).filter((kind) => withheld.includes(kind));
   if (missing.length === 0) return;
   const what = missing.join(", ");
   throw new WorkflowError(
     "CONSENT_WITHHELD",
-    `${what} may not go to ${destination}, and ${name} cannot do its work without; allow it (statecard consent allow ${name}) and resume, or use a model on this machine`,
+    `${what} may not go to ${destination}, and ${name} cannot do its work without; allow it (${allowingCommand(name, taskId)}) and resume, or use a model on this machine`,
     { details: { kinds: missing, destination } },
   );
+}
+
+/** What a person enters to allow the data of a task's workflow. Pure. */
+export function allowingCommand(workflow: string, taskId: string): string {
+  const tenant = tenantOf(taskId);
+  return `statecard consent allow ${workflow}${tenant && ` --tenant ${tenant}`}`;
 }
 
 /** Under this name consents for agents outside of this program are kept, whatever their model. */
@@ -92,56 +108,96 @@ function exposure(
   };
 }
 
-/** Whether a consent that a task waits for was given or refused elsewhere meanwhile. */
-export async function isDecided(
-  store: Pick<Runtime["store"], "consents">,
-  taskId: string,
-  workflow: string,
-  { destination, kinds }: PendingConsent,
-): Promise<boolean> {
-  const rows = (await store.consents(taskId, workflow)).filter((row) => row.destination === destination);
-  return kinds.every((kind) => rows.some((row) => row.kind === kind));
-}
+/** The kind of log entry that says which request's answer was turned into decisions. */
+const CONSENTED = "consented";
 
 /**
- * Asks a person whether data may go to a model, once: what they say is kept for all tasks of the workflow, and where
- * it was said for another task meanwhile, nobody is asked.
+ * Asks a person whether data may go to a model, once: what they say is kept for all tasks of the workflow, and what was
+ * said elsewhere meanwhile holds. Where the step's model needs something else by now, its step asks anew.
+ *
+ * @returns the record once nothing is left to ask; the way of the step's deadline where that was over before.
  */
-export async function obtainConsent(action: Action, pending: PendingConsent): Promise<Execution> {
+export async function obtainConsent(
+  action: Action,
+  pending: PendingConsent,
+): Promise<{ readonly execution: Execution } | { readonly late: Settlement }> {
   const { runtime, snapshot, lease, forks } = action;
   const { store, workflow, clock } = runtime;
-  const { taskId } = lease;
-  const { destination, kinds } = pending;
-  const request = consentRequest(workflow, pending, { revision: snapshot.execution.revision, forks });
-  await store.addRequests(taskId, pending.decision, forks, [request]);
+  const { revision, step } = snapshot.execution;
+  const deadline = workflow.steps[step]?.deadline;
+  const asked = consentRequest(workflow, pending, { revision, forks }, deadline && clock.now() + deadline.afterMs);
+  await store.addRequests(lease.taskId, pending.decision, forks, [asked]);
   for (;;) {
-    const row = await store.request(taskId, request.id);
+    const row = await store.request(lease.taskId, asked.id);
     if (row?.answer) {
-      const allowed = allowedKinds(kinds, row.answer);
-      const by = row.answeredBy;
-      const decided = { workflow: workflow.name, destination, by, at: clock.now() };
-      await store.keepConsents(
-        taskId,
-        kinds.map((kind) => ({ ...decided, kind, isAllowed: allowed.includes(kind) })),
-      );
+      await keepAnswer(action, pending, row);
       faultPoint("before-commit");
-      return settleConsent(snapshot.execution, { ...parted(kinds, allowed), destination, by });
+      return { execution: await settled(action, pending) };
     }
-    const { withheld, needed } = exposure(
-      kinds,
-      runtime.consent,
-      { name: destination, model: pending.model },
-      await store.consents(taskId, workflow.name),
-    );
-    if (needed === null) {
-      const allowed = kinds.filter((kind) => !withheld.includes(kind));
-      return settleConsent(snapshot.execution, { ...parted(kinds, allowed), destination, by: null });
+    if (!(await isStillNeeded(action, pending))) return { execution: await settled(action, pending) };
+    // The row may be older than this run, and its time with it.
+    const request = row?.request ?? asked;
+    if (isExpired(request, clock.now())) {
+      // A release may have taken the deadline away: then the step asks anew.
+      if (!deadline) return { execution: await settled(action, pending) };
+      return { late: expired(deadline.to, { kind: "expired", what: consentQuestion(workflow, pending) }) };
     }
     faultPoint("before-interrupt");
     await pause(action, [request]);
   }
 }
 
-function parted(kinds: readonly string[], allowed: readonly string[]) {
-  return { allowed, withheld: kinds.filter((kind) => !allowed.includes(kind)) };
+/**
+ * Keeps what an answer says about the kinds that are undecided: what was decided meanwhile was decided later than this
+ * was asked. It is kept once; after a crash, a decision that was withdrawn since does not come back.
+ */
+async function keepAnswer(action: Action, pending: PendingConsent, { request, answer, answeredBy }: RequestRow) {
+  const { runtime, snapshot, lease } = action;
+  const { store, workflow, clock } = runtime;
+  const allowed = answer && allowedKinds(request, pending.kinds, answer);
+  const isKept = async () =>
+    (await store.events(lease.taskId)).some(({ kind, data }) => kind === CONSENTED && data.id === request.id);
+  if (!allowed || (await isKept())) return;
+  const { needed } = await standing(action, pending);
+  // Noted first: a crash in between costs another question, and never what nobody says any more.
+  await store.append(lease.taskId, snapshot.execution.revision, CONSENTED, { id: request.id });
+  const { destination } = pending;
+  const decided = { workflow: workflow.name, destination, by: answeredBy, at: clock.now() };
+  const open = needed?.kinds ?? [];
+  await store.keepConsents(
+    lease.taskId,
+    open.map((kind) => ({ ...decided, kind, isAllowed: allowed.includes(kind) })),
+  );
+}
+
+/** What is decided by now about the kinds that were asked about. */
+async function standing({ runtime, lease }: Action, { destination, model, kinds }: PendingConsent) {
+  const rows = await runtime.store.consents(lease.taskId, runtime.workflow.name);
+  const { withheld, needed } = exposure(kinds, runtime.consent, { name: destination, model }, rows);
+  return { withheld, needed, rows };
+}
+
+/** Whether the step's model needs what was asked for: it may be another by now, and a release may have settled it. */
+async function isStillNeeded({ runtime, snapshot, lease }: Action, { destination, kinds }: PendingConsent) {
+  const step = runtime.workflow.steps[snapshot.execution.step];
+  if (!step || !isModelStep(step)) return false;
+  const { needed } = await exposureTo(runtime, lease.taskId, modelFor(runtime, snapshot));
+  return needed?.destination === destination && needed.kinds.every((kind) => kinds.includes(kind));
+}
+
+/** The record with what is decided by now; what nobody has decided its step asks about anew. */
+async function settled(action: Action, pending: PendingConsent): Promise<Execution> {
+  const { destination, kinds } = pending;
+  const { withheld, needed, rows } = await standing(action, pending);
+  const open = needed?.kinds ?? [];
+  const people = new Set(
+    rows.filter((row) => row.destination === destination && kinds.includes(row.kind)).map(({ by }) => by),
+  );
+  const [by = null] = people.size === 1 ? people : [];
+  return settleConsent(action.snapshot.execution, {
+    destination,
+    allowed: kinds.filter((kind) => !withheld.includes(kind)),
+    withheld: withheld.filter((kind) => !open.includes(kind)),
+    by,
+  });
 }

@@ -1,7 +1,7 @@
 import { isWorkflowError } from "../errors.ts";
-import { isConsent } from "../people/consent-request.ts";
 import { sensitiveSources } from "../workflow/sensitive.ts";
-import { isDecided } from "./consent.ts";
+import { workflowsWithin } from "../workflow/within.ts";
+import { isDecided } from "./decided-consents.ts";
 import type { Runtime } from "./runtime.ts";
 import type { OpenFilter, OpenPlace, OpenRequest, UntouchedTask } from "./store.ts";
 import { removeExpired } from "./time-to-live.ts";
@@ -10,9 +10,9 @@ const PAGE = 500;
 
 /**
  * The tasks of a workflow whose question or approval has run out of time, and those that need no consent of their own
- * any more, each once; before that, those whose time
- * to live is over are removed. What does not fit the present release is neither removed nor given. Reads what is
- * due, not all that there is.
+ * any more, each once; before that, those whose time to live is over are removed. What does not fit the present
+ * release is neither removed nor given. Reads what is due, not all that there is; only where consents are asked and
+ * some have been decided, all approvals that are open.
  *
  * @param limit so many rows are read at once.
  */
@@ -25,20 +25,24 @@ export async function* dueTasks(runtime: Runtime, limit = PAGE): AsyncGenerator<
     seen.add(taskId);
     if ((await store.look(taskId))?.quarantine === null) yield taskId;
   }
-  yield* decidedConsents(runtime, limit);
+  for await (const taskId of decidedConsents(runtime, limit)) {
+    if (seen.has(taskId)) continue;
+    seen.add(taskId);
+    if ((await store.look(taskId))?.quarantine === null) yield taskId;
+  }
 }
 
-/** Tasks that wait for a consent which somebody has given or refused for another task, or at the command line. */
+/**
+ * Tasks that wait for a consent, of their own or of a workflow within theirs, which somebody has given or refused for
+ * another task, or at the command line. Open approvals are read page by page: an index does not tell which are consents.
+ */
 async function* decidedConsents(runtime: Runtime, limit: number): AsyncGenerator<string, void> {
   const { store, workflow } = runtime;
-  if (sensitiveSources(workflow).size === 0) return;
-  if (!(await store.allConsents()).some((row) => row.workflow === workflow.name)) return;
+  const asking = workflowsWithin(workflow).filter((each) => sensitiveSources(each).size > 0);
+  const names = new Set(asking.map(({ name }) => name));
+  if (names.size === 0 || !(await store.allConsents()).some((row) => names.has(row.workflow))) return;
   for await (const { taskId, request } of openRequests(runtime, { approvals: true, limit })) {
-    if (!isConsent(request)) continue;
-    const head = await store.look(taskId);
-    const pending = head?.execution.pending;
-    if (pending?.kind !== "consent" || head?.quarantine !== null) continue;
-    if (await isDecided(store, taskId, workflow.name, pending)) yield taskId;
+    if (await isDecided(store, taskId, request)) yield taskId;
   }
 }
 

@@ -1,7 +1,7 @@
-import type { Request } from "../people/requests.ts";
+import { distinctRequests, withoutOlderConsents } from "../people/consent-request.ts";
+import { questionRequest, type Request } from "../people/requests.ts";
+import { undecided } from "./decided-consents.ts";
 import type { TaskHead, TaskStore } from "./store.ts";
-import { isDecided } from "./consent.ts";
-import { questionRequest } from "../people/requests.ts";
 
 /**
  * The requests of a task that wait for an answer now: those of its pending decision on its present
@@ -21,7 +21,18 @@ export async function openRequests(
     // The row alone knows until when it may be answered.
     return row?.answer ? [] : [{ ...row?.request, ...request }];
   }
-  if (pending.kind === "consent" && (await isDecided(store, taskId, head.execution.workflow, pending))) return [];
   const rows = await store.requests(taskId, pending.decision, head.forks);
-  return rows.filter((row) => row.answer === null).map((row) => row.request);
+  const answered = new Set(rows.filter((row) => row.answer !== null).map((row) => row.request.id));
+  const latest = withoutOlderConsents(rows.map((row) => row.request));
+  const unanswered = latest.filter(({ id }) => !answered.has(id));
+  return needingAnswers(store, taskId, unanswered);
+}
+
+/** Requests without an answer, less those that need none: consents that were decided elsewhere, or asked for anew or twice. */
+export function needingAnswers(
+  store: Pick<TaskStore, "consents">,
+  taskId: string,
+  unanswered: readonly Request[],
+): Promise<readonly Request[]> {
+  return undecided(store, taskId, distinctRequests(withoutOlderConsents(unanswered)));
 }

@@ -4,6 +4,8 @@ import { shorten } from "../internal/json.ts";
 import { redact } from "../internal/redact.ts";
 import type { AnyWorkflow, Snapshot } from "../workflow/define.ts";
 import { FREE, type Decision, type DecisionCost } from "../workflow/record.ts";
+import { withheldFromAgents } from "./consent.ts";
+import type { Runtime } from "./runtime.ts";
 import type { Lease, TaskStore } from "./store.ts";
 
 const KEY = "__statecard_outside";
@@ -74,11 +76,12 @@ export function outsideFor(configurable: Readonly<Record<string, unknown>> | und
  * code of the refusal.
  */
 export async function decideOutside(
-  { workflow, store }: { readonly workflow: AnyWorkflow; readonly store: TaskStore },
+  runtime: Pick<Runtime, "workflow" | "store" | "consent">,
   outside: Outside,
   snapshot: Snapshot,
   lease: Lease,
 ): Promise<{ readonly ok: true; readonly decision: Decision; readonly cost: DecisionCost }> {
+  const { workflow, store } = runtime;
   const { step, revision } = snapshot.execution;
   const { taskId } = lease;
   const proposal = outside.take();
@@ -92,7 +95,8 @@ export async function decideOutside(
     throw new WorkflowError("STALE_WRITE", message, { details: { taskId, revision } });
   }
   const sentBack = await guardsAskedBefore(workflow, store, snapshot, taskId);
-  const read = admitText(proposal.text, workflow, snapshot, { sentBack, isLast: false });
+  const isPart = (await withheldFromAgents(runtime, taskId)).length > 0;
+  const read = admitText(proposal.text, workflow, snapshot, { sentBack, isLast: false, isPart });
   const { agent } = outside;
   if (!read.ok) {
     const { refusal } = read;

@@ -2,11 +2,11 @@ import { INTERRUPT } from "@langchain/langgraph";
 import { WorkflowError } from "../errors.ts";
 import { shorten } from "../internal/json.ts";
 import { redact, redactDeep } from "../internal/redact.ts";
-import { consentEditFault } from "../people/consent-request.ts";
+import { askedConsent, consentEditFault } from "../people/consent-request.ts";
 import { countVote } from "../people/votes.ts";
 import { readReplies } from "../people/replies.ts";
 import type { Answer, Request, Vote } from "../people/requests.ts";
-import { checkArguments, coerceArguments, unknownArguments } from "../workflow/calls.ts";
+import { checkArguments, coerceArguments, readJson, unknownArguments } from "../workflow/calls.ts";
 import type { AnyWorkflow } from "../workflow/define.ts";
 import type { RuntimeStep } from "../workflow/step.ts";
 import type { AnyTool } from "../workflow/tool.ts";
@@ -73,7 +73,6 @@ export async function recordReplies(
     const request = open.find((candidate) => candidate.id === reply.id);
     if (!request) throw await notOpen(store, taskId, head, reply.id, open);
     const step = workflow.steps[head.execution.step];
-    refuseConsentEdit(head, request, reply.answer);
     const answer = redactDeep(checkEdited(workflow, step, request, reply.answer));
     const vote = {
       answer,
@@ -122,7 +121,8 @@ async function notOpen(
   const known = await store.request(taskId, id);
   const now = open.map((request) => request.id).join(", ") || "nothing";
   const details = { taskId, id, open };
-  if (known?.answer && known.request.kind !== "question" && known.decision !== head.execution.pending?.decision) {
+  const isUsed = known?.answer && known.decision !== head.execution.pending?.decision;
+  if (known && isUsed && known.request.kind !== "question" && !askedConsent(known.request)) {
     const message = `approval ${id} of task ${taskId} was used already: an approval holds once; open now: ${now}`;
     return new WorkflowError("APPROVAL_USED", message, { details });
   }
@@ -133,6 +133,12 @@ async function notOpen(
 
 /** An edit is checked like a new action; texts from forms become what the schema wants. */
 function checkEdited(workflow: AnyWorkflow, step: RuntimeStep | undefined, request: Request, answer: Answer): Answer {
+  if (answer.type === "edit" && askedConsent(request)) {
+    const args = { ...answer.args, kinds: readJson(answer.args.kinds) };
+    const fault = consentEditFault(request, args);
+    if (fault === null) return { type: "edit", args };
+    throw new WorkflowError("INVALID_REPLY", `the edit was not taken: ${fault}`, { details: { id: request.id } });
+  }
   const tools = request.tool === undefined ? [] : toolsOf(workflow, step, request.tool, request.id);
   // Where it could be one of several of that name, the workflow that asked judges.
   const tool = new Set(tools).size === 1 ? tools[0] : undefined;
@@ -151,13 +157,6 @@ function checkEdited(workflow: AnyWorkflow, step: RuntimeStep | undefined, reque
   throw new WorkflowError("INVALID_REPLY", `the edit was not taken: ${checked.reason}`, {
     details: { id: request.id },
   });
-}
-
-/** A consent that is edited leaves some of the kinds that were asked about. */
-function refuseConsentEdit({ execution: { pending } }: TaskHead, { id }: Request, answer: Answer): void {
-  if (pending?.kind !== "consent" || answer.type !== "edit") return;
-  const fault = consentEditFault(pending.kinds, answer.args);
-  if (fault !== null) throw new WorkflowError("INVALID_REPLY", `the edit was not taken: ${fault}`, { details: { id } });
 }
 
 /** The tools that a name may mean; that of a request passed on from a child workflow is the child's. */

@@ -27,6 +27,8 @@ export interface ReplyWords {
   readonly request: string;
   /** The digest of what the person was shown; of what is stored now unless set. */
   readonly shown?: string | undefined;
+  /** False where whoever answers may not be told what others are asked. */
+  readonly tellsQuestions?: false;
 }
 
 /**
@@ -72,7 +74,8 @@ async function targetOf(
   }
   const [only] = open;
   if (open.length > 1) {
-    const asked = open.map((request) => `${request.id} (${shorten(request.question, 80)})`).join(", ");
+    const told = (request: Request) => (words.tellsQuestions === false ? request.kind : shorten(request.question, 80));
+    const asked = open.map((request) => `${request.id} (${told(request)})`).join(", ");
     throw new WorkflowError(
       "AMBIGUOUS_REPLY",
       `task ${taskId} waits for ${open.length}: ${asked}; name one with ${words.request}`,

@@ -60,9 +60,9 @@ export function stepNode(runtime: Runtime, name: string, step: RuntimeStep) {
       return write(startChild(snapshot, child, observation), values);
     }
     const asksModel = !isCode && outside === null;
-    const exposed = asksModel ? await exposureTo(runtime, lease.taskId, modelFor(runtime, step, snapshot)) : null;
+    const exposed = asksModel ? await exposureTo(runtime, lease.taskId, modelFor(runtime, snapshot)) : null;
     if (exposed?.needed) return write(awaitConsent(snapshot, exposed.needed, observation), values);
-    if (exposed) requireNeeded(workflow, exposed);
+    if (exposed) requireNeeded(workflow, lease.taskId, exposed);
     const withheld = exposed?.withheld ?? [];
     faultPoint("before-decision");
     const decided = items

@@ -16,7 +16,7 @@ import { withhold, WITHHELD_NOTE } from "../view/withhold.ts";
 import type { AnyWorkflow, Snapshot } from "../workflow/define.ts";
 import { rememberedFor } from "./remembered.ts";
 import type { TaskEvent, TaskStore } from "./store.ts";
-import { standingIn } from "./view-of.ts";
+import { standingIn, withheldKey } from "./view-of.ts";
 
 /** What one model decision was shown, in tokens (o200k), beside what the whole conversation would have been. */
 export interface TurnTokens {
@@ -104,7 +104,7 @@ function viewUnder(
     statusBar: barAtTheEnd({ ...told, snapshot, observation, options: view.statusBar ?? {} }),
     turns,
     options: view,
-    standing: standingIn(events, withheld),
+    standing: standingIn(events, withheldKey(workflow, withheld)),
     assignment: hide ? [WITHHELD_NOTE] : [],
     memory: !remembers ? [] : hide ? memory.map(hide) : memory,
   });
@@ -215,7 +215,12 @@ function answered(workflow: AnyWorkflow, snapshot: Snapshot, said: Observation |
   return settled.ok ? { ...snapshot, execution: settled.update.execution } : snapshot;
 }
 
-async function latestSnapshot(store: TaskStore, workflow: AnyWorkflow, taskId: string): Promise<Snapshot | null> {
+/** A task as it was last committed; null where there is none. */
+export async function latestSnapshot(
+  store: TaskStore,
+  workflow: AnyWorkflow,
+  taskId: string,
+): Promise<Snapshot | null> {
   const head = await store.head(taskId);
   if (!head) return null;
   const configurable = { thread_id: taskId, checkpoint_ns: "", checkpoint_id: head.checkpointId };

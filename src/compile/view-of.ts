@@ -1,5 +1,6 @@
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import { providerOf } from "../decision/providers.ts";
+import { digest } from "../internal/digest.ts";
 import { isPlainObject, jsonEqual } from "../internal/json.ts";
 import { redactDeep } from "../internal/redact.ts";
 import type { Observation } from "../state/execution.ts";
@@ -11,8 +12,9 @@ import { barAtTheEnd } from "../view/status-bar/told.ts";
 import type { StandingSnapshot } from "../view/scene.ts";
 import { transcript, type Turn } from "../view/transcript.ts";
 import { withhold, WITHHELD_NOTE } from "../view/withhold.ts";
-import type { Snapshot } from "../workflow/define.ts";
+import type { AnyWorkflow, Snapshot } from "../workflow/define.ts";
 import type { Phase } from "../workflow/plan.ts";
+import { sensitiveSources } from "../workflow/sensitive.ts";
 import type { Runtime } from "./runtime.ts";
 import type { TaskEvent } from "./store.ts";
 
@@ -26,6 +28,8 @@ const ENDS_SNAPSHOT: ReadonlySet<string> = new Set(["forked", "migrated", "impor
 /** What a prompt is made from. */
 export interface Shown {
   readonly snapshot: Snapshot;
+  /** Who will read it: its provider's cache decides what is cheapest. */
+  readonly model: BaseChatModel;
   /** What came in with this decision; null where that is in the record already. */
   readonly observation: Observation | null;
   /** Lines of the memory block. */
@@ -51,8 +55,8 @@ export interface ShownView {
 export async function viewOf(runtime: Runtime, shown: Shown): Promise<ShownView> {
   const { workflow, store } = runtime;
   const { withheld = [] } = shown;
-  const { taskId, step, revision } = shown.snapshot.execution;
-  const options = optionsFor(runtime.view, workflow.steps[step]?.model ?? runtime.model);
+  const { taskId, revision } = shown.snapshot.execution;
+  const options = optionsFor(runtime.view, shown.model);
   const isAdaptive = options.policy === "adaptive";
   // What calls were made with tells which kinds of data their results hold.
   const needsLog = needsTurns(options) || withheld.length > 0;
@@ -75,7 +79,7 @@ export async function viewOf(runtime: Runtime, shown: Shown): Promise<ShownView>
     options,
     assignment: [...said(assignmentOf(shown.phase ?? null)), ...(hide ? [WITHHELD_NOTE] : [])],
     memory: remembers ? said(shown.memory ?? []) : [],
-    standing: isAdaptive ? standingIn(events, withheld) : null,
+    standing: isAdaptive ? standingIn(events, withheldKey(workflow, withheld)) : null,
     summary: await summaryOf(
       options,
       turns.filter(({ given }) => given === undefined),
@@ -83,10 +87,16 @@ export async function viewOf(runtime: Runtime, shown: Shown): Promise<ShownView>
   });
   if (view.plan?.isNew && view.plan.choice.isKept) {
     // A state may be older than the declaration of a secret that stands in it.
-    const standing = redactDeep({ ...view.plan.standing, ...(withheld.length > 0 ? { withheld } : {}) });
+    const key = withheldKey(workflow, withheld);
+    const standing = redactDeep({ ...view.plan.standing, ...(key.length > 0 ? { withheld: key } : {}) });
     await store.append(taskId, revision, SNAPSHOT, standing);
   }
   return { view, hide };
+}
+
+/** What a snapshot leaves out: the kinds of data, and what was declared to be of them. Empty where nothing is. */
+export function withheldKey(workflow: AnyWorkflow, withheld: readonly string[]): readonly string[] {
+  return withheld.length === 0 ? [] : [...withheld, digest([...sensitiveSources(workflow)])];
 }
 
 /** The options with the cache rule of the model that will be asked. */

@@ -13,7 +13,6 @@ import { holdsWithheld } from "../view/withhold.ts";
 import { admitDecision } from "../workflow/advance.ts";
 import type { Decision, DecisionCost } from "../workflow/record.ts";
 import type { AnyWorkflow, Snapshot } from "../workflow/define.ts";
-import { sensitiveSources } from "../workflow/sensitive.ts";
 import type { Phase } from "../workflow/plan.ts";
 import { askModel, type ChatAnswer } from "./chat.ts";
 import { askGuards } from "./guards.ts";
@@ -95,7 +94,11 @@ export async function decide(request: DecideRequest): Promise<Decided> {
       firstTokenMs: firstTokenMs ?? 0,
       viewBytes: viewBytes(request.view),
     });
-    const read = readAnswer(answer, workflow, snapshot, { sentBack, isLast: refused >= MAX_CORRECTIONS });
+    const read = readAnswer(answer, workflow, snapshot, {
+      sentBack,
+      isLast: refused >= MAX_CORRECTIONS,
+      isPart: request.hide !== undefined,
+    });
     if (read.ok) {
       for (const doubt of read.doubts) await request.onDoubt?.(doubt);
       return { ok: true, decision: read.decision, cost: { usage, measures: measures(), refused } };
@@ -114,8 +117,14 @@ export async function decide(request: DecideRequest): Promise<Decided> {
   }
 }
 
+/** How a decision is judged. */
+export interface Judging extends GuardsAsked {
+  /** True where whoever decides was not shown everything: then he may not repeat what stood in its place. */
+  readonly isPart?: boolean;
+}
+
 /** What the step's guards have been asked before about the decision in hand. */
-export interface GuardsAsked {
+interface GuardsAsked {
   /** Those that have sent it back; one that does so now is added. */
   readonly sentBack: Set<number>;
   /** True where there is no answer after this one, so that none can be sent back. */
@@ -126,7 +135,7 @@ function readAnswer(
   answer: ChatAnswer,
   workflow: AnyWorkflow,
   snapshot: Snapshot,
-  asked: GuardsAsked,
+  asked: Judging,
 ): { ok: true; decision: Decision; doubts: readonly string[] } | { ok: false; refusal: Refusal } {
   if (answer.refusal) {
     const reason = `the model refused to answer: ${shorten(redact(answer.refusal), 300)}`;
@@ -149,12 +158,12 @@ export function admitText(
   text: string,
   workflow: AnyWorkflow,
   snapshot: Snapshot,
-  { sentBack, isLast }: GuardsAsked,
+  { sentBack, isLast, isPart = false }: Judging,
 ): { ok: true; decision: Decision; doubts: readonly string[] } | { ok: false; refusal: Refusal } {
   const parsed = parseDecision(text);
   if (!parsed.ok) return parsed;
   const decision = redactDeep(parsed.decision);
-  if (sensitiveSources(workflow).size > 0 && holdsWithheld([decision.patch, decision.calls])) return REPEATED;
+  if (isPart && holdsWithheld([decision.patch, decision.calls])) return REPEATED;
   const admitted = admitDecision(workflow, snapshot, decision);
   if (!admitted.ok) return admitted;
   const guarded = askGuards(workflow.steps[snapshot.execution.step], snapshot, decision, sentBack, isLast);

@@ -25,6 +25,7 @@ export function providerOf(model: BaseChatModel): ProviderName {
       return /opus-4-[5-9]|haiku-4-[5-9]/.test(name) ? "anthropic-4096" : "anthropic";
     case "google":
     case "googlegenai":
+    case "googlegenerativeai":
     case "googlevertexai":
       return "gemini";
     case "deepseek":

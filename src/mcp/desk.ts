@@ -1,19 +1,22 @@
-import { briefTask } from "../compile/brief-task.ts";
-import { OUTSIDE_AGENTS, withheldFromAgents } from "../compile/consent.ts";
-import { describeRequests, describeTask, standingOf } from "../compile/describe.ts";
+import { briefTask, withoutHidden, type HiddenParts } from "../compile/brief-task.ts";
+import { allowingCommand, OUTSIDE_AGENTS, withheldFromAgents } from "../compile/consent.ts";
+import { describeRequests, describeTask, standingOf, type WaitingRequest } from "../compile/describe.ts";
+import { needingAnswers } from "../compile/open-requests.ts";
 import { goOnOutside, propose } from "../compile/propose.ts";
 import { replyTo, type ReplyWords } from "../compile/reply-to.ts";
 import { newTaskId } from "../compile/task-id.ts";
-import type { TaskStore } from "../compile/store.ts";
+import type { TaskRow, TaskStore } from "../compile/store.ts";
 import type { WorkflowGraph } from "../compile/workflow-graph.ts";
 import { decisionSchema } from "../decision/schema.ts";
 import { shorten } from "../internal/json.ts";
+import { askedConsent } from "../people/consent-request.ts";
 import { renderBrief } from "../view/brief.ts";
 import { resolveOptions } from "../view/options.ts";
 import { stepLines } from "../view/state-block.ts";
 import { WITHHELD_NOTE } from "../view/withhold.ts";
 import { ACT, dueNode, isModelStep } from "../workflow/next-step.ts";
 import { phaseOf } from "../workflow/plan.ts";
+import { workflowsWithin } from "../workflow/within.ts";
 
 /** What the desk works with. */
 export interface DeskOptions {
@@ -42,6 +45,7 @@ const MAX_NAME = 64;
 const WORDS: ReplyWords = {
   verb: (verb) => (verb === "answer" ? "answer_request" : `${verb}, by a person`),
   request: "request",
+  tellsQuestions: false,
 };
 
 /** Where an agent outside of this program works on tasks. */
@@ -56,7 +60,9 @@ export class TaskDesk {
     const { store } = this.options;
     const rows = await store.tasks({ limit });
     const tasks = await Promise.all(
-      rows.map(async ({ taskId, execution, updatedAt, waiting }) => {
+      rows.map(async (row) => {
+        const { taskId, execution, updatedAt } = row;
+        const waiting = await needingAnswers(store, taskId, row.waiting);
         const { status } = await standingOf(store, taskId, execution, waiting);
         const [request] = await describeRequests(store, taskId, waiting);
         return {
@@ -65,7 +71,7 @@ export class TaskDesk {
           step: execution.step,
           status,
           updatedAt: new Date(updatedAt).toISOString(),
-          ...(request ? { waitsFor: `${request.kind}: ${shorten(request.question, 200)}` } : {}),
+          ...(request ? { waitsFor: await this.waitsFor(row, request) } : {}),
         };
       }),
     );
@@ -82,8 +88,7 @@ export class TaskDesk {
 
   async propose(taskId: string, revision: number, decision: unknown): Promise<DeskAnswer> {
     const graph = await this.graph(taskId);
-    await propose(graph, taskId, { ...this.run(), revision, decision });
-    return this.shown(taskId, graph);
+    return this.after(graph, taskId, () => propose(graph, taskId, { ...this.run(), revision, decision }));
   }
 
   async answer(taskId: string, id: string | undefined, text: string): Promise<DeskAnswer> {
@@ -91,14 +96,12 @@ export class TaskDesk {
     const graph = await this.graph(taskId);
     const task = await describeTask(store, taskId);
     const reply = await replyTo(store, task, { verb: "answer", text }, id, WORDS);
-    await goOnOutside(graph, taskId, reply, this.run());
-    return this.shown(taskId, graph);
+    return this.after(graph, taskId, () => goOnOutside(graph, taskId, reply, this.run()));
   }
 
   async goOn(taskId: string): Promise<DeskAnswer> {
     const graph = await this.graph(taskId);
-    await goOnOutside(graph, taskId, null, this.run());
-    return this.shown(taskId, graph);
+    return this.after(graph, taskId, () => goOnOutside(graph, taskId, null, this.run()));
   }
 
   async start(
@@ -109,7 +112,29 @@ export class TaskDesk {
     const graph = await this.options.graphNamed(id);
     const taskId = newTaskId(graph.runtime.workflow.name);
     await this.options.remember(taskId, id);
-    await goOnOutside(graph, taskId, { ...fields, ...(message === undefined ? {} : { message }) }, this.run());
+    const input = { ...fields, ...(message === undefined ? {} : { message }) };
+    return this.after(graph, taskId, () => goOnOutside(graph, taskId, input, this.run()));
+  }
+
+  /** What a task waits for; only of what kind that is where the agent may not see all of its workflow's data. */
+  private async waitsFor({ taskId, execution }: TaskRow, request: WaitingRequest): Promise<string> {
+    if (!askedConsent(request)) {
+      const graph = await this.options.graphOf(taskId, execution.workflow).catch(() => null);
+      // Of a workflow that is not at hand nobody knows what it declares.
+      const { withheld, hidesInner } = graph ? await hiddenParts(graph, taskId) : { withheld: [], hidesInner: true };
+      if (withheld.length > 0 || hidesInner) return request.kind;
+    }
+    return `${request.kind}: ${shorten(request.question, 200)}`;
+  }
+
+  /** The task after some work on it. What that fails with is told without what the agent may not see. */
+  private async after(graph: WorkflowGraph, taskId: string, work: () => Promise<unknown>): Promise<DeskAnswer> {
+    try {
+      await work();
+    } catch (error) {
+      const { store } = this.options;
+      throw await withoutHidden(store, taskId, graph.runtime.workflow, error, await hiddenParts(graph, taskId));
+    }
     return this.shown(taskId, graph);
   }
 
@@ -130,13 +155,13 @@ export class TaskDesk {
     const { workflow, view } = graph.runtime;
     // Before the brief: where the task moves on in between, a decision about the brief is for a revision that is gone.
     const looked = await store.look(taskId);
-    const withheld = await withheldFromAgents(graph.runtime, taskId);
+    const { withheld, hidesInner, kinds } = await hiddenParts(graph, taskId);
     // Whoever is to decide needs as much of the latest as the workflow's model would get.
     const latestTokens = resolveOptions(view).maxResultTokens;
-    const brief = await briefTask(store, taskId, workflow, { withheld, latestTokens });
+    const brief = await briefTask(store, taskId, workflow, { withheld, hidesInner, latestTokens });
     const note =
-      withheld.length > 0
-        ? `\nNot shown: ${withheld.join(", ")}. ${WITHHELD_NOTE} A person can allow it: statecard consent allow ${workflow.name} --to ${OUTSIDE_AGENTS}`
+      kinds.length > 0
+        ? `\nNot shown: ${kinds.join(", ")}. ${WITHHELD_NOTE} A person can allow it: ${allowingCommand(workflow.name, taskId)} --to ${OUTSIDE_AGENTS}`
         : "";
     const execution = looked?.execution;
     const step = execution && workflow.steps[execution.step];
@@ -167,4 +192,19 @@ export class TaskDesk {
     ].join("\n");
     return { text, data: { brief, revision: execution.revision, decisionIsDue: true, schema } };
   }
+}
+
+/** What agents outside may not be shown of a task, with all kinds of data that are withheld in it and within it. */
+async function hiddenParts(
+  { runtime }: WorkflowGraph,
+  taskId: string,
+): Promise<Required<HiddenParts> & { readonly kinds: readonly string[] }> {
+  const [, ...within] = workflowsWithin(runtime.workflow);
+  const withheld = await withheldFromAgents(runtime, taskId);
+  const inner = await Promise.all(within.map((workflow) => withheldFromAgents({ ...runtime, workflow }, taskId)));
+  return {
+    withheld,
+    hidesInner: inner.some((kinds) => kinds.length > 0),
+    kinds: [...new Set([withheld, ...inner].flat())],
+  };
 }

@@ -36,6 +36,7 @@ export function memoryTools(memories: Memories) {
         days: z.number().positive().max(36_500).optional().describe("after how many days it is forgotten"),
       }),
       effect: "write",
+      readsMemories: true,
       // Writing the same twice writes one memory.
       idempotent: true,
       async run({ days, ...memory }, context) {
@@ -60,6 +61,7 @@ export function memoryTools(memories: Memories) {
         limit: z.number().int().min(1).max(20).optional().describe("5 unless given"),
       }),
       effect: "read",
+      readsMemories: true,
       async run({ query, type, limit }, context) {
         const found = await memoryOf(memories, context).recall({
           query,

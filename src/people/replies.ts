@@ -16,7 +16,7 @@ export interface Reply {
 export const NAMED_REPLIES = "__statecard_replies";
 
 // A child workflow's begin with the run that asks, one of a list with its place in the list: `w3.0/`, `w3.0.1/`.
-const REQUEST_ID = /^(?:w\d+\.\d+(?:\.\d+)?\/)*(?:q\d+\.\d+|[au]\d+\.\d+\.\d+(?:e\d+)?)$/;
+const REQUEST_ID = /^(?:w\d+\.\d+(?:\.\d+)?\/)*(?:[qc]\d+\.\d+|[au]\d+\.\d+\.\d+(?:e\d+)?)$/;
 const INTERRUPT_ID = /^[0-9a-f]{32}$/;
 
 /**

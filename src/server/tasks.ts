@@ -10,6 +10,7 @@ import {
 import { isoTime, shownRequest, shownTask, type ShownTask } from "../compile/iso-times.ts";
 import { signedIn } from "../compile/identity.ts";
 import { recordReplies, resumeOf } from "../compile/record-answers.ts";
+import { needingAnswers } from "../compile/open-requests.ts";
 import { replyTo, type PersonsReply, type ReplyWords } from "../compile/reply-to.ts";
 import { startOnly } from "../compile/start-only.ts";
 import { checkTaskId, newTaskId } from "../compile/task-id.ts";
@@ -247,8 +248,9 @@ export class Tasks {
 
   private async listed(caller: Caller, row: TaskRow): Promise<ListedTask> {
     const { taskId, execution, updatedAt } = row;
-    const { status, lastError } = await standingOf(this.store, taskId, execution, row.waiting);
-    const waiting = await describeRequests(this.store, taskId, row.waiting);
+    const open = await needingAnswers(this.store, taskId, row.waiting);
+    const { status, lastError } = await standingOf(this.store, taskId, execution, open);
+    const waiting = await describeRequests(this.store, taskId, open);
     return shown(caller, taskId, {
       taskId,
       workflow: execution.workflow,

@@ -123,7 +123,7 @@ const pendingSchema = z.discriminatedUnion("kind", [
   z.object({ kind: z.literal("question"), decision: z.number(), question: z.string() }),
   z.object({
     kind: z.literal("consent"),
-    /** Minus the number of the decision that waits for it: its request is none of that decision's. */
+    /** Minus the revision at which it is asked: its request is none of any decision's, nor of one asked before. */
     decision: z.number(),
     /** Where the data would go, and by which name a person knows it. */
     destination: z.string(),

@@ -2,7 +2,7 @@ import { isPlainObject, shorten } from "../internal/json.ts";
 import type { Execution, Observation, TaskError } from "../state/execution.ts";
 import type { State } from "../state/fields.ts";
 import type { AnyWorkflow } from "../workflow/define.ts";
-import { moves } from "../workflow/next-step.ts";
+import { moves, type Move } from "../workflow/next-step.ts";
 import { compactMember } from "./compact.ts";
 import { renderObservation } from "./observation.ts";
 import { focusIn, workIn, type WorkItem } from "./work.ts";
@@ -32,6 +32,8 @@ export interface BriefInput {
   readonly observation: Observation | null;
   /** Milliseconds since the epoch. */
   readonly updatedAt: number;
+  /** The moves of its step, where the state is not whole. */
+  readonly moves?: readonly Move[];
   /** How much is told of what came back last; enough to know what it was unless set. */
   readonly latestTokens?: number;
 }
@@ -89,7 +91,7 @@ export function briefOf(input: BriefInput): Brief {
         ? []
         : Object.keys(workflow?.steps ?? {}).filter((name) => !done.includes(name) && name !== execution.step),
     },
-    moves: workflow && !isOver ? movesOf(workflow, execution, state) : [],
+    moves: workflow && !isOver ? movesOf(input.moves ?? moves(workflow, execution.step, state)) : [],
     work,
     lastError: errorIn(input),
     requests,
@@ -100,8 +102,8 @@ export function briefOf(input: BriefInput): Brief {
   };
 }
 
-function movesOf(workflow: AnyWorkflow, { step }: Execution, state: State): Brief["moves"] {
-  return moves(workflow, step, state).map(({ to, closed }) => ({ to, closed: closed?.reason ?? null }));
+function movesOf(all: readonly Move[]): Brief["moves"] {
+  return all.map(({ to, closed }) => ({ to, closed: closed?.reason ?? null }));
 }
 
 function nextActionIn({ state, requests, status, execution }: BriefInput, work: readonly WorkItem[]): string | null {

@@ -52,8 +52,8 @@ function roleLines(workflow: AnyWorkflow, name: string, before: readonly string[
 }
 
 /** The moves out of the present step: open ones by name, closed ones with what they need. Pure. */
-export function movesLine(workflow: AnyWorkflow, { execution, state }: Snapshot): string {
-  const next = moves(workflow, execution.step, state).map((move) =>
+export function movesLine(workflow: AnyWorkflow, { execution, state, moves: known }: Snapshot): string {
+  const next = (known ?? moves(workflow, execution.step, state)).map((move) =>
     move.closed ? `(${move.closed.reason})` : move.to,
   );
   return `next: ${next.join(" | ")}`;

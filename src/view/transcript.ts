@@ -9,6 +9,8 @@ export interface Turn {
   readonly given?: Readonly<Record<string, unknown>>;
   /** What came back, where the log has it as such. */
   readonly observation?: Observation;
+  /** The fields that code has kept of what came back. */
+  readonly kept?: Readonly<Record<string, unknown>>;
   /** What the model or a code step decided. */
   readonly decision?: Readonly<Record<string, unknown>>;
   /** The step that the task was at afterwards. */
@@ -36,7 +38,12 @@ export function transcript(events: readonly TranscriptEvent[]): readonly Turn[] 
   const turns: Turn[] = [];
   const observe = (event: TranscriptEvent, observation: Observation | null) => {
     if (!observation) return;
-    const turn: Turn = { role: "user", text: textOf(observation), observation, ...placeOf(event) };
+    const { decision } = event.data;
+    const kept =
+      event.kind === "result" && isPlainObject(decision) && isPlainObject(decision.patch)
+        ? { kept: decision.patch }
+        : {};
+    const turn: Turn = { role: "user", text: textOf(observation), observation, ...kept, ...placeOf(event) };
     const last = turns.at(-1);
     // A decision carries the message that it answers, which may stand in the log already; so does what it waits for.
     const carriesMessage = event.kind === "decision" || event.kind === "consent";

@@ -199,7 +199,8 @@ export function unknownArguments(tool: AnyTool, args: Arguments): readonly strin
     : Object.keys(args).filter((name) => !Object.hasOwn(shape, name));
 }
 
-function readJson(value: unknown): unknown {
+/** What a text holds as JSON; what is none stays as it is. Pure. */
+export function readJson(value: unknown): unknown {
   if (typeof value !== "string") return value;
   try {
     return JSON.parse(value) as unknown;

@@ -13,7 +13,7 @@ export interface GivenConsent {
   readonly destination: string;
   readonly allowed: readonly string[];
   readonly withheld: readonly string[];
-  /** Null where nobody was signed in. */
+  /** Null where nobody was signed in, or several have decided. */
   readonly by: string | null;
 }
 
@@ -23,7 +23,7 @@ export interface GivenConsent {
  */
 export function awaitConsent(snapshot: Snapshot, needed: NeededConsent, observation: Observation | null): Update {
   const { execution } = snapshot;
-  const pending: Pending = { kind: "consent", decision: -(execution.decisions + 1), ...needed };
+  const pending: Pending = { kind: "consent", decision: -(execution.revision + 1), ...needed };
   return {
     changes: {},
     execution: {

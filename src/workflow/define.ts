@@ -3,6 +3,7 @@ import type { CallResult, Execution } from "../state/execution.ts";
 import type { Fields, PatchOf, State, StateOf, ValueOf } from "../state/fields.ts";
 import type { CrossFieldCheck } from "../state/patch.ts";
 import type { Migrations } from "./migrations.ts";
+import type { Move } from "./next-step.ts";
 import type { Role } from "./role.ts";
 import type { SensitiveData } from "./sensitive.ts";
 import type { RuntimeStep, Step } from "./step.ts";
@@ -180,4 +181,6 @@ export function stepLimit(workflow: AnyWorkflow, step: string): number {
 export interface Snapshot {
   readonly execution: Execution;
   readonly state: State;
+  /** The transitions out of its step, where the state is not whole, so that conditions cannot be asked about it. */
+  readonly moves?: readonly Move[];
 }

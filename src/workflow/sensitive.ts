@@ -101,5 +101,10 @@ export function sensitiveFaults(workflow: AnyWorkflow): readonly Fault[] {
           },
         ],
   );
-  return [...unnamed, ...strangers];
+  const remembering = Object.entries(workflow.tools).flatMap(([name, tool]): Fault[] => {
+    if (tool.remembers === undefined || kindsOf(tool).length === 0 || texts.memories !== undefined) return [];
+    const message = `what it remembers is of ${kindsOf(tool).join(", ")}, and prompts show memories: name their kind in sensitive.memories`;
+    return [{ path: `tools.${name}.remembers`, code: "CONTRADICTION", message }];
+  });
+  return [...unnamed, ...strangers, ...remembering];
 }

@@ -107,6 +107,8 @@ export interface ToolDefinition<S extends z.ZodType> {
   readonly sensitive?: Sensitive<z.infer<S>>;
   /** True where its argument `id` names an artifact and it gives back pieces of it: then they are of that artifact's kind of data. */
   readonly readsArtifacts?: boolean;
+  /** True where its results show what is remembered across tasks: then they are of the workflow's kind for memories. */
+  readonly readsMemories?: boolean;
   /** The shape of its result, for checking references to it before anything runs. */
   readonly result?: z.ZodType;
   /**

@@ -2,7 +2,7 @@ import { mkdtemp, writeFile } from "node:fs/promises";
 import { tmpdir, userInfo } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { eventsOf, jsonOf, ownDatabase, PROJECT, shareOneProcess, statecard } from "../support/cli.ts";
+import { eventsOf, jsonOf, ownDatabase, PROJECT, projectFolder, shareOneProcess, statecard } from "../support/cli.ts";
 import { decision, startOpenAIServer } from "../support/openai-server.ts";
 
 shareOneProcess();
@@ -29,11 +29,13 @@ test("code goes to a model elsewhere when somebody has allowed it, and not befor
   const { server, set, host, options } = await review({ next: "listing" }, READ, { next: "reporting" });
   const run = (...words: string[]) => statecard(words, options);
   const preview = await run("preview", GRAPH);
-  expect(preview.stdout).toContain(`asks first: May this go to gpt-5-mini at ${host}: code (field source, results of `);
+  const question = `May this go to gpt-5-mini at ${host}, for all tasks of code-review: code (fields `;
+  expect(preview.stdout).toContain(`asks first: ${question}`);
 
   const asked = await run("run", GRAPH, "--task", "r", ...set);
   expect(asked).toMatchObject({ code: 10, stderr: "" });
-  expect(asked.stdout).toContain(`May this go to gpt-5-mini at ${host}: code (`);
+  expect(asked.stdout).toContain(question);
+  expect(asked.stdout).toMatch(/; results of \w+, \w+.*\?/);
   expect(asked.stdout).toContain("npx statecard resume r --approve");
   expect((await run("approvals")).stdout).toContain("May this go to");
   expect(server.requests).toEqual([]);
@@ -71,5 +73,59 @@ test("says what is wrong with a command", async () => {
   expect(await error("allow", "ticket")).toContain("ticket declares nothing as sensitive");
   expect(await error("allow", GRAPH, "codes")).toContain('declares no "codes"; it has: code');
   expect(await error("allow", GRAPH)).toContain("run on this machine, so nothing leaves it");
-  expect((await statecard(["consent", "list"], options)).stdout).toBe("Nobody has been asked yet.\n");
+  expect((await statecard(["consent", "list"], options)).stdout).toBe("Nothing has been decided yet.\n");
+});
+
+const DESK = `
+import { compile, defineWorkflow, field } from "statecard";
+import { scriptedModel } from "statecard/testing";
+import { z } from "zod";
+
+const child = defineWorkflow({
+  name: "child", version: 1, input: ["email"], sensitive: { needed: ["personal data"] },
+  state: { email: field(z.string()).sensitive("personal data") },
+  initial: "a", steps: { a: { to: ["b"] }, b: { final: true } },
+});
+const parent = defineWorkflow({
+  name: "parent", version: 1, state: {}, initial: "handing",
+  steps: {
+    handing: { workflow: child, input: () => ({ email: "ada@example.net" }), output: () => ({ next: "done" }), to: ["done"] },
+    done: { final: true },
+  },
+});
+const script = [{ next: "b" }, { next: "b" }];
+const elsewhere = { isLocal: false, clientConfig: { baseURL: "https://models.example/v1" } };
+export const graph = compile(parent, { model: Object.assign(scriptedModel(script), elsewhere) });
+`;
+
+test("a workflow within another is named as the list and the refusal name it", async () => {
+  const config = JSON.stringify({ graphs: { desk: "./graph.mjs:graph" } });
+  const folder = await projectFolder({ "graph.mjs": DESK, "langgraph.json": config });
+  const run = (...words: string[]) => statecard(words, { folder });
+  const asked = await run("run", "desk", "--task", "a");
+  expect(asked.stdout).toContain(", for all tasks of child: personal data (field email)?");
+  // There is nothing to leave out.
+  expect(asked.stdout).not.toContain("Or change with");
+  expect((await run("run", "desk", "--task", "b")).code).toBe(10);
+  const refused = await run("resume", "a", "--reject", "no");
+  expect(refused.stderr).toContain("allow it (statecard consent allow child)");
+  const listed = (await run("tasks")).stdout;
+  expect(listed).toMatch(/^b .*running at handing/m);
+  expect(listed).not.toContain("waiting");
+
+  const agents = await run("consent", "withhold", "child", "--to", "agents");
+  expect(agents).toMatchObject({ stderr: "", stdout: expect.stringContaining("from agents that come by MCP.") });
+  expect((await run("consent", "list")).stdout).toContain("to agents that come by MCP: withheld");
+  const elsewhere = await run("consent", "withhold", "child", "--to", "gpt");
+  expect(elsewhere).toMatchObject({
+    code: 0,
+    stderr: expect.stringContaining('no model of child runs on a host "gpt"'),
+  });
+  const allowed = await run("consent", "allow", "child");
+  expect(allowed).toMatchObject({ code: 0, stderr: "", stdout: "personal data of child may go to models.example.\n" });
+  for (const task of ["a", "b"]) expect((await run("resume", task)).code).toBe(0);
+
+  expect((await run("consent", "withdraw", "child", "nothing")).stderr).toContain('child declares no "nothing"');
+  expect((await run("consent", "withdraw", "child", "personal data")).stdout).toContain("Withdrawn.");
+  expect((await run("consent", "allow", "children")).stderr).toContain("UNKNOWN_GRAPH");
 });

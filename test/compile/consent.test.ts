@@ -79,7 +79,7 @@ describe("before anything sensitive goes to a model that is not here", () => {
       args: { destination: "models.example", kinds: ["code", "inner addresses", "keys", "personal data"] },
     });
     expect(request?.question).toBe(
-      "May this go to large-1 at models.example: code (results of readFile); inner addresses (addresses of the inner network); keys (results of readFile); personal data (field email)?",
+      "May this go to large-1 at models.example, for all tasks of desk: code (results of readFile); inner addresses (addresses of the inner network); keys (results of readFile); personal data (field email)?",
     );
     const done = await graph.invoke(answer(paused, "approve"), asAda);
     expect(done.execution).toMatchObject({ status: "completed", decisions: 2 });
@@ -294,6 +294,7 @@ test("what sensitive results leave in memory is condensed without a model", asyn
     name: "keeper",
     version: 1,
     state: {},
+    sensitive: { memories: "personal data" },
     tools: { open: remembering(undefined), secret: remembering("personal data") },
     initial: "a",
     steps: { a: { tools: ["open", "secret"], to: ["b"] }, b: { final: true } },

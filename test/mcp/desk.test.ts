@@ -40,7 +40,7 @@ const letter = defineWorkflow({
 });
 
 /** A client of a server in this process, whose store may do something before a look. */
-async function open(script: readonly object[] = [], workflow: typeof note | typeof letter = note) {
+async function open(script: readonly object[] = [], workflow: object = note) {
   const store = sqliteStore(":memory:");
   const graph = compile(workflow as typeof note, { model: scriptedModel([...script]), store });
   const meanwhile: (() => Promise<void>)[] = [];
@@ -138,4 +138,73 @@ test("an agent is shown what a person has allowed agents to see, and cannot over
   const allowed = await call("read_task", { task });
   expect(JSON.stringify(allowed)).toContain(EMAIL);
   expect(JSON.stringify(allowed)).not.toContain("statecard consent allow");
+});
+
+/** Pays with an approval, asks, and has a rule whose reason tells too much. */
+const account = defineWorkflow({
+  name: "account",
+  version: 1,
+  state: { email: field(z.string()).sensitive("personal data"), text: field(z.string()) },
+  input: ["email"],
+  checks: { "a text is no address": ({ text, email }) => (text === "it" ? `it is ${email}` : null) },
+  tools: {
+    pay: defineTool({
+      description: "Pays.",
+      effect: "write",
+      approve: true,
+      parameters: z.object({ to: z.object({ mail: z.string() }) }),
+      run: () => "paid",
+    }),
+  },
+  initial: "work",
+  steps: { work: { writes: ["text"], tools: ["pay"], to: ["work", "done"] }, done: { final: true } },
+});
+
+/** Has an account worked on, which its own definition says nothing about. */
+const bank = defineWorkflow({
+  name: "bank",
+  version: 1,
+  state: {},
+  initial: "handing",
+  steps: {
+    handing: { workflow: account, input: () => ({ email: EMAIL }), output: () => ({ next: "done" }), to: ["done"] },
+    done: { final: true },
+  },
+});
+
+const ask = { ask: `Is it ${EMAIL}?` };
+const pay = { calls: [{ tool: "pay", args: { to: { mail: EMAIL } } }] };
+
+test("what an agent may not see is in no list, open request or refusal", async () => {
+  const { graph, call } = await open([ask, pay], account);
+  const seen = async (name: string, args: object) => JSON.stringify(await call(name, { ...args }));
+  for (const task of ["asks", "pays"])
+    await graph.invoke({ email: EMAIL, message: "go" } as never, { configurable: { thread_id: task } });
+  const listed = await seen("list_tasks", {});
+  expect(listed).toContain('"waitsFor":"question"');
+  expect(listed).toContain('"waitsFor":"approval"');
+  const approval = await seen("read_task", { task: "pays" });
+  expect(approval).toContain('"args":{"to":{"mail":"[withheld]"}}');
+  const asking = await call("start_task", { graph: "account", fields: { email: EMAIL } });
+  const task = (asking.structuredContent as { brief: { taskId: string } }).brief.taskId;
+  const refused = await seen("propose_decision", { task, revision: 0, decision: { patch: { text: "it" } } });
+  expect(refused).toContain("it is [withheld]");
+  for (const text of [listed, approval, refused, await seen("read_task", { task: "asks" })])
+    expect(text).not.toContain(EMAIL);
+});
+
+test("nor where a workflow within the task asks", async () => {
+  const { graph, call } = await open([ask], bank);
+  await graph.invoke({ message: "go" }, { configurable: { thread_id: "t" } });
+  const brief = JSON.stringify(await call("read_task", { task: "t" }));
+  expect(brief).toContain('"kind":"question","question":"[withheld]"');
+  expect(brief).toContain("Not shown: personal data.");
+  expect(brief).not.toContain(EMAIL);
+  const listed = await call("list_tasks", {});
+  expect(JSON.stringify(listed)).not.toContain(EMAIL);
+  const { store } = graph.runtime;
+  const row = { workflow: "account", destination: "agents", kind: "personal data", isAllowed: true, by: "ada", at: 0 };
+  await store.keepConsents("t", [row]);
+  expect(JSON.stringify(await call("list_tasks", {}))).toContain(EMAIL);
+  expect(JSON.stringify(await call("read_task", { task: "t" }))).toContain(`Is it ${EMAIL}?`);
 });

@@ -33,6 +33,8 @@ export async function serveCommand(options: ServeCommandOptions): Promise<number
     timeLimits,
     ...(options.sweep === undefined ? {} : { sweep: options.sweep }),
   });
+  // It serves and sweeps already.
+  const stopped = untilSignal(server);
   try {
     await announce(server, store, options);
   } catch (error) {
@@ -40,7 +42,7 @@ export async function serveCommand(options: ServeCommandOptions): Promise<number
     await server.stop(0);
     throw error;
   }
-  await untilSignal(server);
+  await stopped;
   // A step that was cut off may go on for as long as it likes; it can commit nothing any more.
   return exitWith(EXIT.ok);
 }

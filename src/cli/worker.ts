@@ -52,9 +52,11 @@ export async function workerCommand(options: WorkerCommandOptions): Promise<numb
     onEvent: (event) => void tell(store, event, options),
     log: (message) => process.stderr.write(`${printable(message)}\n`),
   });
-  await worker.ready();
+  // It takes up jobs at once, before it has said that it is ready.
+  const stopped = untilSignal(worker);
+  await Promise.race([worker.ready(), stopped]);
   announce([...graphs.keys()], concurrency, queue.connection.where, options);
-  await untilSignal(worker);
+  await stopped;
   await queue.close();
   await store.close();
   // A step that was cut off may go on for as long as it likes; it can commit nothing any more.

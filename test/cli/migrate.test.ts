@@ -222,7 +222,7 @@ describe("statecard migrate", () => {
     const kept = await atTerminal(resume, [["or \\(d\\)elete the task\\?", "\r"]], options);
     expect(kept).toMatchObject({ code: 3, left: 0 });
     const gone = await atTerminal(resume, [["or \\(d\\)elete the task\\?", "d\r"]], options);
-    expect(gone).toMatchObject({ code: 0, left: 0 });
+    expect(gone, gone.output).toMatchObject({ code: 0, left: 0 });
     expect(gone.output).toContain("Deleted waits");
   });
 });

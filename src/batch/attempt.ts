@@ -31,9 +31,13 @@ export interface Attempt {
  * @throws TASK_TIMEOUT, TASK_STOPPED, TASK_BUSY, TASK_EXISTS, and whatever ends the run.
  */
 export async function attempt({ graph, taskId, input, limits, stop, cut, onTakenUp }: Attempt): Promise<void> {
-  const late = new AbortController();
-  const timers = new Timers(late, taskId, limits);
-  const signal = AbortSignal.any([late.signal, cut]);
+  // Not AbortSignal.any: what it makes is kept as long as anybody listens, and whoever runs graphs listens for ever.
+  const ending = new AbortController();
+  const { signal } = ending;
+  const pass = () => ending.abort(cut.reason);
+  cut.addEventListener("abort", pass, { once: true });
+  if (cut.aborted) pass();
+  const timers = new Timers(ending, taskId, limits);
   const run = async () => {
     const configurable = { thread_id: taskId, [STOP]: stop, ...(input === null ? {} : { [MUST_BE_NEW]: true }) };
     const chunks = await graph.stream(input as never, { configurable, signal, streamMode: "updates" });
@@ -55,6 +59,7 @@ export async function attempt({ graph, taskId, input, limits, stop, cut, onTaken
   } finally {
     timers.end();
     aborted.end();
+    cut.removeEventListener("abort", pass);
     running.catch(() => {});
   }
 }

@@ -107,10 +107,12 @@ export function closing(masked: string, open: number): number {
   return masked.length;
 }
 
+/** Whether a character opens a bracket: `(`, `[` or `{`. Pure. */
 export function isOpening(char: string | undefined): boolean {
   return char !== undefined && OPEN.includes(char);
 }
 
+/** Whether a character closes a bracket: `)`, `]` or `}`. Pure. */
 export function isClosing(char: string | undefined): boolean {
   return char !== undefined && CLOSE.includes(char);
 }

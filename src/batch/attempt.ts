@@ -1,3 +1,4 @@
+import { setMaxListeners } from "node:events";
 import { MUST_BE_NEW, STOP } from "../compile/runtime.ts";
 import type { WorkflowGraph } from "../compile/workflow-graph.ts";
 import { WorkflowError } from "../errors.ts";
@@ -35,6 +36,8 @@ export async function attempt({ graph, taskId, input, limits, stop, cut, onTaken
   const ending = new AbortController();
   const { signal } = ending;
   const pass = () => ending.abort(cut.reason);
+  // All attempts of a process share it, and each listens while it runs.
+  setMaxListeners(0, cut);
   cut.addEventListener("abort", pass, { once: true });
   if (cut.aborted) pass();
   const timers = new Timers(ending, taskId, limits);

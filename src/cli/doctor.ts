@@ -29,7 +29,7 @@ export async function doctorCommand(taskId: string, options: CommonOptions): Pro
     lastError: task.lastError ?? null,
     quarantine: looked.quarantine,
     events: await store.events(taskId),
-    updatedAt: await lastCommit(store, taskId, looked),
+    updatedAt: await lastSign(store, taskId, looked),
     now: Date.now(),
     owner: await store.owner(taskId),
     policy: graph?.runtime.view.policy ?? null,
@@ -52,12 +52,13 @@ export async function doctorCommand(taskId: string, options: CommonOptions): Pro
   return troubles.length > 0 ? EXIT.refused : EXIT.ok;
 }
 
-/** When a task, or a task of a workflow that is its step, has committed last. */
-async function lastCommit(store: TaskStore, taskId: string, looked: LookedAt | null): Promise<number> {
+/** When a task, or a task of a workflow that is its step, has committed something last, or logged it. */
+async function lastSign(store: TaskStore, taskId: string, looked: LookedAt | null): Promise<number> {
   if (!looked) return 0;
   const children = childTaskIds(taskId, looked.execution, looked.forks);
-  const commits = children.map(async (child) => lastCommit(store, child, await store.look(child)));
-  return Math.max(looked.updatedAt, ...(await Promise.all(commits)));
+  const signs = children.map(async (child) => lastSign(store, child, await store.look(child)));
+  const logged = (await store.events(taskId, 1)).at(-1)?.at ?? 0;
+  return Math.max(looked.updatedAt, logged, ...(await Promise.all(signs)));
 }
 
 /** What the workflow's own `checkFiles`, which only reads, says of the files that the task knows. */

@@ -89,6 +89,8 @@ function tell({ kind, data }: TaskEvent): string {
       const request = isPlainObject(data.request) ? data.request : {};
       return `${String(request.id)}: ${String(request.question)}`;
     }
+    case "withdrawn":
+      return `${String(data.id)} is not asked any more`;
     case "answered":
       return tellAnswer(data);
     case "consent":

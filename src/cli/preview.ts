@@ -7,6 +7,7 @@ import type { Runtime } from "../compile/runtime.ts";
 import type { TaskStore } from "../compile/store.ts";
 import type { ViewOptions } from "../view/options.ts";
 import type { AnyWorkflow } from "../workflow/define.ts";
+import { isModelStep } from "../workflow/next-step.ts";
 import { storeForReading } from "./database.ts";
 import { EXIT, usage } from "./exit.ts";
 import type { CommonOptions } from "./options.ts";
@@ -26,11 +27,11 @@ export async function previewCommand(name: string, options: PreviewOptions): Pro
   const switches = switchesOf(options);
   const { taskId, ...runtime } = await workflowOrTask(name, options);
   const { workflow, clock, memories } = runtime;
-  const model = await modelAsked(runtime, taskId === null ? null : store, taskId);
+  const { model, isAsked } = await modelAsked(runtime, taskId === null ? null : store, taskId);
   const view = await viewFor(runtime.view, model, options.provider);
   const { previews } = await import("../compile/turns.ts");
   const { exposureTo } = await import("../compile/consent.ts");
-  const exposed = model && (await exposureTo(runtime, taskId ?? "", model));
+  const exposed = isAsked && model ? await exposureTo(runtime, taskId ?? "", model) : undefined;
   const previewed = await previews(taskId === null ? null : store, workflow, taskId, {
     view,
     now: clock.now(),
@@ -116,18 +117,20 @@ async function viewFor(view: ViewOptions, model: BaseChatModel | undefined, prov
   return { ...view, provider: found };
 }
 
-/** The model that is asked for the next decision; of a step that code decides, the graph's. */
+/** The model that is asked for the next decision; of a step that asks none, the graph's. */
 async function modelAsked(
   runtime: PreviewedRuntime,
   store: TaskStore | null,
   taskId: string | null,
-): Promise<BaseChatModel | undefined> {
+): Promise<{ readonly model: BaseChatModel | undefined; readonly isAsked: boolean }> {
   const { workflow } = runtime;
   const { decidingModel } = await import("../compile/ask-model.ts");
   const { latestSnapshot } = await import("../compile/turns.ts");
   const stored = store && taskId !== null ? await latestSnapshot(store, workflow, taskId) : null;
   const step = stored?.execution.step ?? workflow.initial;
-  return decidingModel(runtime, step, stored?.state ?? {});
+  const declared = workflow.steps[step];
+  const isAsked = declared !== undefined && isModelStep(declared);
+  return { model: decidingModel(runtime, step, stored?.state ?? {}), isAsked };
 }
 
 type PreviewedRuntime = Pick<

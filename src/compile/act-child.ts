@@ -64,8 +64,10 @@ export async function runChild(action: Action, decision: number, child: ChildCal
   for (;;) {
     await requireGoingOn(runtime, lease.taskId);
     const standing = await runner.run(childId, input, config, news, isUntrusted);
+    const asked =
+      standing.kind === "ended" ? [] : standing.requests.map((request) => ({ ...request, id: prefix + request.id }));
+    await withdrawOthers(action, decision, prefix, asked);
     if (standing.kind === "ended") return standing;
-    const asked = standing.requests.map((request) => ({ ...request, id: prefix + request.id }));
     await runtime.store.addRequests(lease.taskId, decision, forks, asked);
     await copyVotes(action, childId, standing.requests, prefix);
     const answered = await answersFor(action, asked);
@@ -93,6 +95,21 @@ async function requireGoingOn({ store }: Runtime, taskId: string): Promise<void>
 async function passAll(action: Action, childId: string, rows: readonly RequestRow[], prefix: string): Promise<boolean> {
   for (const row of rows) await passOn(action, childId, row, prefix);
   return rows.length > 0;
+}
+
+/** What the child asks no more, nobody has to answer at its parent either: it may have been decided elsewhere, or have expired. */
+async function withdrawOthers(
+  { runtime: { store }, lease: { taskId }, forks }: Action,
+  decision: number,
+  prefix: string,
+  asked: readonly Request[],
+): Promise<void> {
+  const still = new Set(asked.map(({ id }) => id));
+  const rows = await store.requests(taskId, decision, forks);
+  const others = rows
+    .filter(({ answer, request: { id } }) => answer === null && id.startsWith(prefix) && !still.has(id))
+    .map(({ request: { id } }) => id);
+  if (others.length > 0) await store.withdrawRequests(taskId, others);
 }
 
 /** Whoever edited a call in the child has approved what it is now, so the parent's copy counts them too. */

@@ -54,7 +54,7 @@ export async function briefTask(
     state: shown.snapshot.state,
     ...(shown.snapshot.moves ? { moves: shown.snapshot.moves } : {}),
     status,
-    requests: waiting.map((request) => shownRequest(request, hide, hidesInner)),
+    requests: waiting.map((request) => shownRequest(request, { hide, isPart: withheld.length > 0, hidesInner })),
     lastError: lastError && { ...lastError, message: isHidden ? HIDDEN : hide(lastError.message) },
     observation: shown.observation,
     updatedAt: looked.updatedAt,
@@ -102,7 +102,10 @@ async function shownOf(
 }
 
 /** A request as a brief may show it; of a workflow within the task, no more than its kind where that has something to hide. */
-function shownRequest(request: WaitingRequest, hide: (text: string) => string, hidesInner: boolean): BriefRequest {
+function shownRequest(
+  request: WaitingRequest,
+  { hide, isPart, hidesInner }: Pick<Withheld, "hide"> & { readonly isPart: boolean; readonly hidesInner: boolean },
+): BriefRequest {
   const { id, kind, question, tool, args, expiresAt } = request;
   const until = expiresAt === undefined ? {} : { expiresAt };
   // A consent tells of kinds of data, and holds none.
@@ -110,7 +113,8 @@ function shownRequest(request: WaitingRequest, hide: (text: string) => string, h
   return {
     id,
     kind,
-    question: hide(question),
+    // Of a text that was cut, values are no longer found whole; the arguments stand beside it.
+    question: isPart && question.includes("…") ? HIDDEN : hide(question),
     ...(tool === undefined ? {} : { tool }),
     ...(args === undefined ? {} : { args: hideDeep(args, hide) }),
     ...until,

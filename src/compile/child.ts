@@ -36,6 +36,11 @@ export function childTaskId(taskId: string, execution: Execution, forks: number)
   return execution.pending?.kind === "workflow" ? (childTaskIds(taskId, execution, forks)[0] ?? null) : null;
 }
 
+/** The task that a task with such an id would be the child of; null where the id is none of a child's. Pure. */
+export function parentTaskId(taskId: string): string | null {
+  return /^(.+)\/[^/]+\/\d+\.\d+(?:\.\d+)?$/s.exec(taskId)?.[1] ?? null;
+}
+
 /** The tasks of all child workflows that a task waits for: one, or one for each item of a list. Pure. */
 export function childTaskIds(taskId: string, { step, pending }: Execution, forks: number): readonly string[] {
   if (pending?.kind !== "workflow" && pending?.kind !== "workflows") return [];

@@ -16,7 +16,7 @@ import type { Fields } from "../state/fields.ts";
 import { viewOptions, type ViewOptions } from "../view/options.ts";
 import { anyWorkflow, type AnyWorkflow, type Workflow } from "../workflow/define.ts";
 import { ACT, dueNode, END_OF_TASK, targets } from "../workflow/next-step.ts";
-import type { RuntimeStep } from "../workflow/step.ts";
+import { childOf, workflowsWithin } from "../workflow/within.ts";
 import { actNode } from "./act-node.ts";
 import { cancelTask } from "./cancel.ts";
 import { channelsOf, snapshotOf, type ChannelValues } from "./channels.ts";
@@ -214,10 +214,6 @@ function childRunners(workflow: AnyWorkflow, options: CompileOptions): Record<st
   return runners;
 }
 
-function childOf(step: RuntimeStep): AnyWorkflow | undefined {
-  return step.workflow ?? step.map?.workflow;
-}
-
 /** A child has its own memories, or else its parent's where its own state says whose they are. */
 function memoriesFor(child: AnyWorkflow, { memories, childMemories }: CompileOptions): Memories | undefined {
   if (childMemories) return Object.hasOwn(childMemories, child.name) ? childMemories[child.name] : undefined;
@@ -226,13 +222,13 @@ function memoriesFor(child: AnyWorkflow, { memories, childMemories }: CompileOpt
 
 /** Those that belong to the workflows within a child; an empty list still says that nothing is shared. */
 function childMemoriesFor(child: AnyWorkflow, { childMemories }: CompileOptions): CompileOptions["childMemories"] {
-  const names = workflowsIn(child);
+  const names = namesWithin(child);
   return childMemories && Object.fromEntries(Object.entries(childMemories).filter(([name]) => names.has(name)));
 }
 
 /** A slip in a name would leave an agent without its memory. */
 function refuseUnknownChildren(workflow: AnyWorkflow, childMemories: Readonly<Record<string, Memories>>): void {
-  const names = workflowsIn(workflow);
+  const names = namesWithin(workflow);
   const stranger = Object.keys(childMemories).find((name) => !names.has(name));
   if (stranger === undefined) return;
   const message = `childMemories names "${stranger}", which is no workflow within ${workflow.name}; there are: ${[...names].join(", ") || "none"}`;
@@ -240,9 +236,9 @@ function refuseUnknownChildren(workflow: AnyWorkflow, childMemories: Readonly<Re
 }
 
 /** The names of the workflows that are steps of a workflow, however deep. */
-function workflowsIn({ steps }: AnyWorkflow): ReadonlySet<string> {
-  const children = Object.values(steps).flatMap((step) => childOf(step) ?? []);
-  return new Set(children.flatMap((child) => [child.name, ...workflowsIn(child)]));
+function namesWithin(workflow: AnyWorkflow): ReadonlySet<string> {
+  const [, ...within] = workflowsWithin(workflow);
+  return new Set(within.map(({ name }) => name));
 }
 
 function childRunner(graph: WorkflowGraph, step: string): ChildRunner {

@@ -173,6 +173,11 @@ export class InProcessStore implements TaskStore {
     return this.of(taskId).requests.get(id) ?? null;
   }
 
+  async withdrawRequests(taskId: string, ids: readonly string[]): Promise<void> {
+    const { requests } = this.of(taskId);
+    for (const id of ids) if (requests.get(id)?.answer === null) requests.delete(id);
+  }
+
   async answer(taskId: string, id: string, vote: Vote): Promise<OwnerState> {
     const memory = this.of(taskId);
     const row = memory.requests.get(id) ?? null;

@@ -1,4 +1,4 @@
-import { childTaskIds } from "./child.ts";
+import { childTaskIds, parentTaskId } from "./child.ts";
 import { describeRequests, type WaitingRequest } from "./describe.ts";
 import { openRequests } from "./open-requests.ts";
 import type { OpenFilter, OpenPlace, TaskRow, TaskStore } from "./store.ts";
@@ -42,8 +42,8 @@ export async function openApprovals(
 
 /** A task with what it waits for; null where its requests are answered at its parent, which passes them on. */
 async function askingRow(store: TaskStore, taskId: string): Promise<TaskRow | null> {
-  const [, parentId] = /^(.+)\/[^/]+\/\d+\.\d+(?:\.\d+)?$/s.exec(taskId) ?? [];
-  const parent = parentId === undefined ? null : await rowOf(store, parentId);
+  const parentId = parentTaskId(taskId);
+  const parent = parentId === null ? null : await rowOf(store, parentId);
   return parent && askingChildren(parent).includes(taskId) ? null : rowOf(store, taskId);
 }
 

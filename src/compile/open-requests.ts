@@ -1,4 +1,4 @@
-import { distinctRequests, withoutOlderConsents } from "../people/consent-request.ts";
+import { distinctRequests } from "../people/consent-request.ts";
 import { questionRequest, type Request } from "../people/requests.ts";
 import { undecided } from "./decided-consents.ts";
 import type { TaskHead, TaskStore } from "./store.ts";
@@ -22,17 +22,24 @@ export async function openRequests(
     return row?.answer ? [] : [{ ...row?.request, ...request }];
   }
   const rows = await store.requests(taskId, pending.decision, head.forks);
-  const answered = new Set(rows.filter((row) => row.answer !== null).map((row) => row.request.id));
-  const latest = withoutOlderConsents(rows.map((row) => row.request));
-  const unanswered = latest.filter(({ id }) => !answered.has(id));
+  const unanswered = rows.filter((row) => row.answer === null).map((row) => row.request);
   return needingAnswers(store, taskId, unanswered);
 }
 
-/** Requests without an answer, less those that need none: consents that were decided elsewhere, or asked for anew or twice. */
+/** Whether a task can go on though it waits: one of the workflows within it asked for a consent that was decided elsewhere. */
+export async function isPartlyDecided(store: TaskStore, taskId: string): Promise<boolean> {
+  const head = await store.head(taskId);
+  if (head?.execution.pending?.kind !== "workflows") return false;
+  const rows = await store.requests(taskId, head.execution.pending.decision, head.forks);
+  const unanswered = rows.filter((row) => row.answer === null).map((row) => row.request);
+  return (await undecided(store, taskId, unanswered)).length < unanswered.length;
+}
+
+/** Requests without an answer, less those that need none: consents that were decided elsewhere, or are asked for twice. */
 export function needingAnswers(
   store: Pick<TaskStore, "consents">,
   taskId: string,
   unanswered: readonly Request[],
 ): Promise<readonly Request[]> {
-  return undecided(store, taskId, distinctRequests(withoutOlderConsents(unanswered)));
+  return undecided(store, taskId, distinctRequests(unanswered));
 }

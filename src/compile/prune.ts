@@ -1,5 +1,7 @@
-import { isWorkflowError } from "../errors.ts";
 import type { AnyWorkflow } from "../workflow/define.ts";
+import { workflowsWithin } from "../workflow/within.ts";
+import { parentTaskId } from "./child.ts";
+import { removeIf } from "./remove.ts";
 import type { TaskStore, UntouchedTask } from "./store.ts";
 
 /** Which tasks are removed. */
@@ -24,7 +26,7 @@ const PAGE = 500;
  */
 export async function removeEnded({ store, workflow, before, isDry = false }: Pruning): Promise<number> {
   let removed = 0;
-  for (const name of namesIn(workflow)) {
+  for (const { name } of workflowsWithin(workflow)) {
     for (let after: UntouchedTask | undefined; ;) {
       const page = await store.untouchedTasks({
         workflow: name,
@@ -33,8 +35,8 @@ export async function removeEnded({ store, workflow, before, isDry = false }: Pr
         ...(after ? { after } : {}),
       });
       for (const { taskId } of page) {
-        if (!(await mayGo(store, taskId, before))) continue;
-        if (isDry || (await remove(store, taskId, before))) removed++;
+        const isOver = () => mayGo(store, taskId, before);
+        if (isDry ? await isOver() : await removeIf(store, taskId, isOver)) removed++;
       }
       after = page.at(-1);
       if (page.length < PAGE) break;
@@ -43,38 +45,15 @@ export async function removeEnded({ store, workflow, before, isDry = false }: Pr
   return removed;
 }
 
-/** A workflow's name and those of the workflows that are its steps. */
-function namesIn(workflow: AnyWorkflow, known = new Set<string>()): ReadonlySet<string> {
-  if (known.has(workflow.name)) return known;
-  known.add(workflow.name);
-  for (const step of Object.values(workflow.steps)) if (step.workflow) namesIn(step.workflow, known);
-  return known;
-}
-
 async function mayGo(store: TaskStore, taskId: string, before: number): Promise<boolean> {
   const task = await store.look(taskId);
   if (!task || task.updatedAt >= before || !hasEnded(task.execution)) return false;
   // The parent may not have taken the child's result in yet.
-  const [, parentId] = /^(.+)\/[^/]+\/\d+\.\d+(?:\.\d+)?$/.exec(taskId) ?? [];
-  const parent = parentId === undefined ? null : await store.look(parentId);
+  const parentId = parentTaskId(taskId);
+  const parent = parentId === null ? null : await store.look(parentId);
   return parent === null || hasEnded(parent.execution);
 }
 
 function hasEnded({ status }: { readonly status: string }): boolean {
   return status === "completed" || status === "cancelled";
-}
-
-/** @returns false where somebody has it in hand, or was faster. */
-async function remove(store: TaskStore, taskId: string, before: number): Promise<boolean> {
-  try {
-    const lease = await store.acquire(taskId);
-    if (await mayGo(store, taskId, before)) {
-      await store.deleteTask(taskId);
-      return true;
-    }
-    await store.release(lease);
-  } catch (error) {
-    if (!isWorkflowError(error, "TASK_BUSY")) throw error;
-  }
-  return false;
 }

@@ -5,12 +5,13 @@ import { redact, redactDeep } from "../internal/redact.ts";
 import { askedConsent, consentEditFault } from "../people/consent-request.ts";
 import { countVote } from "../people/votes.ts";
 import { readReplies } from "../people/replies.ts";
-import type { Answer, Request, Vote } from "../people/requests.ts";
+import { isPassedOn, type Answer, type Request, type Vote } from "../people/requests.ts";
 import { checkArguments, coerceArguments, readJson, unknownArguments } from "../workflow/calls.ts";
 import type { AnyWorkflow } from "../workflow/define.ts";
 import type { RuntimeStep } from "../workflow/step.ts";
 import type { AnyTool } from "../workflow/tool.ts";
 import { isFinished } from "../workflow/next-step.ts";
+import { childOf } from "../workflow/within.ts";
 import { asksNothing, checkWorkflow, taskFinished, unknownTask } from "./admit-input.ts";
 import { openRequests } from "./open-requests.ts";
 import type { Runtime } from "./runtime.ts";
@@ -162,14 +163,17 @@ function checkEdited(workflow: AnyWorkflow, step: RuntimeStep | undefined, reque
 /** The tools that a name may mean; that of a request passed on from a child workflow is the child's. */
 function toolsOf(workflow: AnyWorkflow, step: RuntimeStep | undefined, name: string, id: string): readonly AnyTool[] {
   if (!id.includes("/")) return [workflow.tools[name]].filter((tool) => tool !== undefined);
-  const child = step?.workflow ?? step?.map?.workflow;
+  const child = childOf(step);
   if (!child) return [];
   const rest = id.slice(id.indexOf("/") + 1);
   if (!rest.includes("/")) return toolsOf(child, undefined, name, rest);
   return Object.values(child.steps).flatMap((each) => toolsOf(child, each, name, rest));
 }
 
-/** Makes sure that the row is there: with another LangGraph saver, it ended with the process that asked. */
+/**
+ * Makes sure that the row is there: with another LangGraph saver, it ended with the process that asked. What a workflow
+ * within passed on is not added, since it may just have been withdrawn.
+ */
 export async function addShown(
   store: TaskStore,
   taskId: string,
@@ -177,7 +181,8 @@ export async function addShown(
   request: Request | undefined,
 ): Promise<void> {
   const { pending } = head.execution;
-  if (request && pending) await store.addRequests(taskId, pending.decision, head.forks, [request]);
+  if (request && pending && !isPassedOn(request.id))
+    await store.addRequests(taskId, pending.decision, head.forks, [request]);
 }
 
 /** Ids carry the number of the decision that asked, so an old one is told from a wrong one. */

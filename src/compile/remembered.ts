@@ -4,7 +4,7 @@ import type { Memories, MemoryTask } from "../memory/memories.ts";
 import type { Memory } from "../memory/memory.ts";
 import type { CallResult } from "../state/execution.ts";
 import type { Memorable } from "../workflow/memorable.ts";
-import { kindsOf } from "../workflow/sensitive.ts";
+import { sensitiveKindsOf } from "../workflow/sensitive.ts";
 import type { AnyTool } from "../workflow/tool.ts";
 import type { Action } from "./action.ts";
 
@@ -30,7 +30,7 @@ export async function rememberResults(
   for (const result of results) {
     const tool = workflow.tools[result.tool];
     const found = memorableIn(tool, result);
-    const isSensitive = tool !== undefined && kindsOf(tool).length > 0;
+    const isSensitive = tool !== undefined && sensitiveKindsOf(tool).length > 0;
     if (typeof found === "string") notes.push(`what ${result.id} found was not remembered: ${found}`);
     else if (found.length > 0 && !memory)
       notes.push(`what ${result.id} found was not remembered: it is not known whose memory this is`);

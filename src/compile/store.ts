@@ -41,7 +41,7 @@ export interface TaskOwner {
 export interface TaskEvent {
   readonly sequence: number;
   readonly revision: number;
-  /** `started`, `source`, `asked`, `decision`, `call`, `returned`, `result`, `failure`, `retry`, `refused`, `answered`, `edited`, `forked`, `migrated`, `imported`, `override`, `cancelled`, `resumed`, `review`, `snapshot`, `proposed`, `doubted`, `consent`, `consented` or `error`. */
+  /** `started`, `source`, `asked`, `withdrawn`, `decision`, `call`, `returned`, `result`, `failure`, `retry`, `refused`, `answered`, `edited`, `forked`, `migrated`, `imported`, `override`, `cancelled`, `resumed`, `review`, `snapshot`, `proposed`, `doubted`, `consent`, `consented` or `error`. */
   readonly kind: string;
   /** Milliseconds since the epoch. */
   readonly at: number;

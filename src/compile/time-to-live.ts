@@ -1,6 +1,6 @@
-import { isWorkflowError } from "../errors.ts";
 import { isFinished } from "../workflow/next-step.ts";
 import { openRequests } from "./open-requests.ts";
+import { removeIf } from "./remove.ts";
 import type { Runtime } from "./runtime.ts";
 import type { TaskHead } from "./store.ts";
 
@@ -13,19 +13,7 @@ import type { TaskHead } from "./store.ts";
 export async function removeExpired(runtime: Runtime, taskId: string): Promise<boolean> {
   const { store } = runtime;
   if (runtime.workflow.timeToLiveMs === Infinity) return false;
-  if (!(await isOver(runtime, taskId, await store.head(taskId)))) return false;
-  try {
-    const lease = await store.acquire(taskId);
-    // Somebody may have been faster, and be at work on it again.
-    if (await isOver(runtime, taskId, await store.head(taskId))) {
-      await store.deleteTask(taskId);
-      return true;
-    }
-    await store.release(lease);
-  } catch (error) {
-    if (!isWorkflowError(error, "TASK_BUSY")) throw error;
-  }
-  return false;
+  return removeIf(store, taskId, async () => isOver(runtime, taskId, await store.head(taskId)));
 }
 
 async function isOver({ workflow, store, clock }: Runtime, taskId: string, head: TaskHead | null): Promise<boolean> {

@@ -9,14 +9,13 @@ import { statusBar, statusTokens } from "../view/status-bar.ts";
 import { NO_STATUS_BAR, type StatusBarInput } from "../view/status-bar/input.ts";
 import { barModeIn, type BarModeChoice } from "../view/status-bar/mode.ts";
 import { switched, techniqueShares, type Switches, type TechniqueShare } from "../view/status-bar/preview.ts";
-import { barAtTheEnd, withFacts } from "../view/status-bar/told.ts";
+import { withFacts } from "../view/status-bar/told.ts";
 import { isSameObservation, transcript, type Turn } from "../view/transcript.ts";
 import { settle } from "../workflow/settle.ts";
-import { withhold, WITHHELD_NOTE } from "../view/withhold.ts";
 import type { AnyWorkflow, Snapshot } from "../workflow/define.ts";
 import { rememberedFor } from "./remembered.ts";
 import type { TaskEvent, TaskStore } from "./store.ts";
-import { standingIn, withheldKey } from "./view-of.ts";
+import { promptFrom, type PromptSource } from "./view-of.ts";
 
 /** What one model decision was shown, in tokens (o200k), beside what the whole conversation would have been. */
 export interface TurnTokens {
@@ -29,7 +28,7 @@ export interface TurnTokens {
 /**
  * Compares, for each model decision of a task, the prompt that was sent with the one that full
  * history would have needed in the same turn: same instructions, the conversation in place of the
- * state. Decisions whose checkpoint has been pruned are left out.
+ * state; both without memories, and as if nothing were withheld. Decisions whose checkpoint has been pruned are left out.
  *
  * @param which the latest decision only, or all.
  */
@@ -54,8 +53,8 @@ export async function turnTokens(
       {
         step: before.execution.step,
         revision: event.revision,
-        seen: viewTokens(viewUnder(options, told, earlier)),
-        wholeConversation: viewTokens(viewUnder(WHOLE_CONVERSATION, told, earlier)),
+        seen: viewTokens(viewUnder(options, told, earlier, PLAIN)),
+        wholeConversation: viewTokens(viewUnder(WHOLE_CONVERSATION, told, earlier, PLAIN)),
       },
     ];
   });
@@ -70,6 +69,18 @@ const WHOLE_CONVERSATION: ViewOptions = {
   statusBar: NO_STATUS_BAR,
 };
 
+const PLAIN = { memory: [], withheld: [] };
+
+/** The prompt of a task's next decision, as the runtime renders it. Pure. */
+function viewUnder(
+  options: ViewOptions,
+  told: StatusBarInput,
+  events: readonly TaskEvent[],
+  rest: Pick<PromptSource, "memory" | "withheld">,
+): View {
+  return renderView(promptFrom({ told, events, options, ...rest }).input);
+}
+
 async function snapshotsByRevision(
   store: TaskStore,
   workflow: AnyWorkflow,
@@ -83,31 +94,6 @@ async function snapshotsByRevision(
       snapshots.set(execution.revision, { execution, state: pickState(workflow.state, values) });
   }
   return snapshots;
-}
-
-/** The prompt of a task's next decision, as the runtime renders it. Pure. */
-function viewUnder(
-  view: ViewOptions,
-  told: StatusBarInput,
-  events: readonly TaskEvent[],
-  { memory = [], withheld = [] }: { readonly memory?: readonly string[]; readonly withheld?: readonly string[] } = {},
-): View {
-  const { workflow } = told;
-  const all = { snapshot: told.snapshot, observation: told.observation, turns: transcript(events), hide: null };
-  const { snapshot, observation, turns, hide } = withheld.length > 0 ? withhold(workflow, withheld, all) : all;
-  const { memories } = workflow.sensitive;
-  const remembers = memories === undefined || !withheld.includes(memories);
-  return renderView({
-    workflow,
-    snapshot,
-    observation,
-    statusBar: barAtTheEnd({ ...told, snapshot, observation, options: view.statusBar ?? {} }),
-    turns,
-    options: view,
-    standing: standingIn(events, withheldKey(workflow, withheld)),
-    assignment: hide ? [WITHHELD_NOTE] : [],
-    memory: !remembers ? [] : hide ? memory.map(hide) : memory,
-  });
 }
 
 /** The prompt that the next decision would get, by policy. */
@@ -168,9 +154,7 @@ export async function previews(
     all: POLICIES.map((policy) => {
       const under = { ...view, policy, statusBar: options };
       const shown = viewUnder(under, told, events, { memory, withheld });
-      const sent = earlier
-        ? [promptOf(viewUnder(under, { ...earlier.told, options }, earlier.events, { memory, withheld }))]
-        : [];
+      const sent = earlier ? [promptOf(viewUnder(under, earlier.told, earlier.events, { memory, withheld }))] : [];
       return { policy, view: shown, tokens: viewTokens(shown), cost: paidTokens(rule, sent, promptOf(shown)) };
     }),
     shares: techniqueShares({ ...input, observation: said }),

@@ -7,10 +7,12 @@ import type { Observation } from "../state/execution.ts";
 import { assignmentOf } from "../view/assignment.ts";
 import { needsTurns, type ViewOptions } from "../view/options.ts";
 import { summaryCut } from "../view/policies/summary.ts";
-import { renderView, type View } from "../view/render.ts";
+import { renderView, type View, type ViewInput } from "../view/render.ts";
+import type { StatusBarInput } from "../view/status-bar/input.ts";
 import { barAtTheEnd } from "../view/status-bar/told.ts";
 import type { StandingSnapshot } from "../view/scene.ts";
-import { transcript, type Turn } from "../view/transcript.ts";
+import { hideDeep } from "../view/hidden-values.ts";
+import { givenIn, transcript, type Turn } from "../view/transcript.ts";
 import { withhold, WITHHELD_NOTE } from "../view/withhold.ts";
 import type { AnyWorkflow, Snapshot } from "../workflow/define.ts";
 import type { Phase } from "../workflow/plan.ts";
@@ -62,29 +64,20 @@ export async function viewOf(runtime: Runtime, shown: Shown): Promise<ShownView>
   const needsLog = needsTurns(options) || withheld.length > 0;
   const whole = needsTurns(options) && !isAdaptive;
   const events = needsLog ? await store.events(taskId, whole ? undefined : LOG_ENTRIES) : [];
-  const latest = shown.observation ?? shown.snapshot.execution.observation;
-  const all = { snapshot: shown.snapshot, observation: latest, turns: transcript(events), hide: null };
-  const { snapshot, observation, turns, hide } = withheld.length > 0 ? withhold(workflow, withheld, all) : all;
-  const { statusBar = {} } = options;
-  const now = runtime.clock.now();
-  const said = (lines: readonly string[]) => (hide ? lines.map(hide) : lines);
-  const { memories } = workflow.sensitive;
-  const remembers = memories === undefined || !withheld.includes(memories);
-  const view = renderView({
-    workflow,
-    snapshot,
-    observation,
-    statusBar: barAtTheEnd({ workflow, snapshot, observation, now, options: statusBar }),
-    turns: needsTurns(options) ? turns : [],
+  const { input, hide } = promptFrom({
+    told: {
+      workflow,
+      snapshot: shown.snapshot,
+      observation: shown.observation ?? shown.snapshot.execution.observation,
+      now: runtime.clock.now(),
+    },
+    events,
     options,
-    assignment: [...said(assignmentOf(shown.phase ?? null)), ...(hide ? [WITHHELD_NOTE] : [])],
-    memory: remembers ? said(shown.memory ?? []) : [],
-    standing: isAdaptive ? standingIn(events, withheldKey(workflow, withheld)) : null,
-    summary: await summaryOf(
-      options,
-      turns.filter(({ given }) => given === undefined),
-    ),
+    assignment: assignmentOf(shown.phase ?? null),
+    memory: shown.memory ?? [],
+    withheld,
   });
+  const view = renderView({ ...input, summary: await summaryOf(options, input.turns) });
   if (view.plan?.isNew && view.plan.choice.isKept) {
     // A state may be older than the declaration of a secret that stands in it.
     const key = withheldKey(workflow, withheld);
@@ -94,8 +87,54 @@ export async function viewOf(runtime: Runtime, shown: Shown): Promise<ShownView>
   return { view, hide };
 }
 
+/** What a prompt is rendered from, before anything is withheld. */
+export interface PromptSource {
+  /** The task, and what its status bar depends on; the options of the bar are those of the view. */
+  readonly told: StatusBarInput;
+  readonly events: readonly TaskEvent[];
+  readonly options: ViewOptions;
+  readonly assignment?: readonly string[];
+  readonly memory: readonly string[];
+  /** The kinds of data that the prompt may not show. */
+  readonly withheld: readonly string[];
+}
+
+/** What a view is rendered from, without what is withheld from it. Pure. */
+export function promptFrom({ told, events, options, assignment = [], memory, withheld }: PromptSource): {
+  readonly input: ViewInput;
+  readonly hide: ((text: string) => string) | null;
+} {
+  const { workflow } = told;
+  const { snapshot: whole, observation: latest } = told;
+  const all = { snapshot: whole, observation: latest, turns: transcript(events), given: givenIn(events), hide: null };
+  const { snapshot, observation, turns, given, hide } = withheld.length > 0 ? withhold(workflow, withheld, all) : all;
+  const standing = standingIn(events, withheldKey(workflow, withheld));
+  const { memories } = workflow.sensitive;
+  const remembered = memories !== undefined && withheld.includes(memories) ? [] : memory;
+  const input: ViewInput = {
+    workflow,
+    snapshot,
+    observation,
+    statusBar: barAtTheEnd({ ...told, snapshot, observation, options: options.statusBar ?? {} }),
+    turns,
+    given: given ?? null,
+    options,
+    assignment: hide ? [...assignment.map(hide), WITHHELD_NOTE] : assignment,
+    memory: hide ? remembered.map(hide) : remembered,
+    // What it shows was hidden by what was known then.
+    standing: standing && hide && shows(standing, hide) ? null : standing,
+  };
+  return { input, hide };
+}
+
+/** Whether a snapshot's texts hold something that is hidden now. */
+function shows({ state, shown, recent, observation }: StandingSnapshot, hide: (text: string) => string): boolean {
+  const parts = [state, shown ?? null, recent, observation ?? null];
+  return !jsonEqual(parts, hideDeep(parts, hide));
+}
+
 /** What a snapshot leaves out: the kinds of data, and what was declared to be of them. Empty where nothing is. */
-export function withheldKey(workflow: AnyWorkflow, withheld: readonly string[]): readonly string[] {
+function withheldKey(workflow: AnyWorkflow, withheld: readonly string[]): readonly string[] {
   return withheld.length === 0 ? [] : [...withheld, digest([...sensitiveSources(workflow)])];
 }
 

@@ -59,6 +59,7 @@ export class TaskDesk {
   async list(limit = LISTED): Promise<DeskAnswer> {
     const { store } = this.options;
     const rows = await store.tasks({ limit });
+    const graphs = new Map<string, Promise<WorkflowGraph | null>>();
     const tasks = await Promise.all(
       rows.map(async (row) => {
         const { taskId, execution, updatedAt } = row;
@@ -71,7 +72,7 @@ export class TaskDesk {
           step: execution.step,
           status,
           updatedAt: new Date(updatedAt).toISOString(),
-          ...(request ? { waitsFor: await this.waitsFor(row, request) } : {}),
+          ...(request ? { waitsFor: await this.waitsFor(row, request, graphs) } : {}),
         };
       }),
     );
@@ -117,9 +118,15 @@ export class TaskDesk {
   }
 
   /** What a task waits for; only of what kind that is where the agent may not see all of its workflow's data. */
-  private async waitsFor({ taskId, execution }: TaskRow, request: WaitingRequest): Promise<string> {
+  private async waitsFor(
+    { taskId, execution: { workflow } }: TaskRow,
+    request: WaitingRequest,
+    graphs: Map<string, Promise<WorkflowGraph | null>>,
+  ): Promise<string> {
     if (!askedConsent(request)) {
-      const graph = await this.options.graphOf(taskId, execution.workflow).catch(() => null);
+      const loading = graphs.get(workflow) ?? this.options.graphOf(taskId, workflow).catch(() => null);
+      graphs.set(workflow, loading);
+      const graph = await loading;
       // Of a workflow that is not at hand nobody knows what it declares.
       const { withheld, hidesInner } = graph ? await hiddenParts(graph, taskId) : { withheld: [], hidesInner: true };
       if (withheld.length > 0 || hidesInner) return request.kind;
@@ -155,14 +162,11 @@ export class TaskDesk {
     const { workflow, view } = graph.runtime;
     // Before the brief: where the task moves on in between, a decision about the brief is for a revision that is gone.
     const looked = await store.look(taskId);
-    const { withheld, hidesInner, kinds } = await hiddenParts(graph, taskId);
+    const { withheld, hidesInner, hiding } = await hiddenParts(graph, taskId);
     // Whoever is to decide needs as much of the latest as the workflow's model would get.
     const latestTokens = resolveOptions(view).maxResultTokens;
     const brief = await briefTask(store, taskId, workflow, { withheld, hidesInner, latestTokens });
-    const note =
-      kinds.length > 0
-        ? `\nNot shown: ${kinds.join(", ")}. ${WITHHELD_NOTE} A person can allow it: ${allowingCommand(workflow.name, taskId)} --to ${OUTSIDE_AGENTS}`
-        : "";
+    const note = noteOf(hiding, taskId);
     const execution = looked?.execution;
     const step = execution && workflow.steps[execution.step];
     if (!execution || !step || looked.quarantine !== null) {
@@ -194,17 +198,29 @@ export class TaskDesk {
   }
 }
 
-/** What agents outside may not be shown of a task, with all kinds of data that are withheld in it and within it. */
+/** What agents outside may not be shown of a task, with the workflows in it and within it that have something to hide. */
 async function hiddenParts(
   { runtime }: WorkflowGraph,
   taskId: string,
-): Promise<Required<HiddenParts> & { readonly kinds: readonly string[] }> {
-  const [, ...within] = workflowsWithin(runtime.workflow);
-  const withheld = await withheldFromAgents(runtime, taskId);
-  const inner = await Promise.all(within.map((workflow) => withheldFromAgents({ ...runtime, workflow }, taskId)));
+): Promise<Required<HiddenParts> & { readonly hiding: readonly { workflow: string; kinds: readonly string[] }[] }> {
+  const all = await Promise.all(
+    workflowsWithin(runtime.workflow).map(async (workflow) => ({
+      workflow: workflow.name,
+      kinds: await withheldFromAgents({ ...runtime, workflow }, taskId),
+    })),
+  );
+  const [own, ...inner] = all;
   return {
-    withheld,
-    hidesInner: inner.some((kinds) => kinds.length > 0),
-    kinds: [...new Set([withheld, ...inner].flat())],
+    withheld: own?.kinds ?? [],
+    hidesInner: inner.some(({ kinds }) => kinds.length > 0),
+    hiding: all.filter(({ kinds }) => kinds.length > 0),
   };
+}
+
+/** What is not shown, and what a person enters to allow it; nothing where all is shown. */
+function noteOf(hiding: Awaited<ReturnType<typeof hiddenParts>>["hiding"], taskId: string): string {
+  if (hiding.length === 0) return "";
+  const kinds = [...new Set(hiding.flatMap((each) => each.kinds))].join(", ");
+  const commands = hiding.map(({ workflow }) => `${allowingCommand(workflow, taskId)} --to ${OUTSIDE_AGENTS}`);
+  return `\nNot shown: ${kinds}. ${WITHHELD_NOTE} A person can allow it: ${commands.join("; ")}`;
 }

@@ -52,27 +52,6 @@ export function askedConsent({ id, tool, args }: Pick<Request, "id" | "tool" | "
     : null;
 }
 
-/** Requests without consents that the same task has asked for anew since: it waits for one at a time. Pure. */
-export function withoutOlderConsents<Asked extends Pick<Request, "id" | "tool" | "args">>(
-  requests: readonly Asked[],
-): readonly Asked[] {
-  const places = requests.map((request) => (askedConsent(request) ? placeOf(request.id) : null));
-  const latest = new Map<string, number>();
-  for (const place of places) {
-    if (place) latest.set(place.task, Math.max(place.revision, latest.get(place.task) ?? 0));
-  }
-  return requests.filter((_, index) => {
-    const place = places[index];
-    return !place || place.revision === latest.get(place.task);
-  });
-}
-
-/** Which task asks, by what its parents put before the id, and at which revision. */
-function placeOf(id: string) {
-  const [, task = "", revision] = /^(.*)c(\d+)\.\d+$/.exec(id) ?? [];
-  return { task, revision: Number(revision) };
-}
-
 /** Requests without those that ask for the same consent as one before: an answer to that one answers them. Pure. */
 export function distinctRequests<Asked extends Pick<Request, "id" | "tool" | "args">>(
   requests: readonly Asked[],

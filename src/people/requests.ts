@@ -65,6 +65,8 @@ export interface RequestStore {
   /** The requests of one decision, by id. */
   requests(taskId: string, decision: number, forks: number): Promise<readonly RequestRow[]>;
   request(taskId: string, id: string): Promise<RequestRow | null>;
+  /** Takes back those of these requests that have no answer, with the approvals of some that they have; they can be added anew. */
+  withdrawRequests(taskId: string, ids: readonly string[]): Promise<void>;
   /**
    * Stores an answer; the first one wins. Where several people have to approve, it counts one of them
    * until there are enough. Needs no lease.
@@ -73,6 +75,11 @@ export interface RequestStore {
    */
   answer(taskId: string, id: string, vote: Vote): Promise<OwnerState>;
   hasAnswers(taskId: string): Promise<boolean>;
+}
+
+/** Whether a request is one that a workflow within the task's asks, from where it may have been withdrawn. Pure. */
+export function isPassedOn(id: string): boolean {
+  return /^w[\d.]+\//.test(id);
 }
 
 /** The digest that binds an answer to a request's content. Pure. */

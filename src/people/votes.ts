@@ -1,6 +1,6 @@
 import { WorkflowError, type ErrorCode } from "../errors.ts";
 import { isExpired } from "./expiry.ts";
-import { requestDigest, type Answer, type RequestRow, type Vote } from "./requests.ts";
+import { isPassedOn, requestDigest, type Answer, type RequestRow, type Vote } from "./requests.ts";
 
 /** What a vote comes to: the request's final answer, or one approval of several. */
 export type Counted = { readonly final: Answer } | { readonly approvedBy: string };
@@ -8,13 +8,15 @@ export type Counted = { readonly final: Answer } | { readonly approvedBy: string
 /**
  * Judges an answer against its request, the same for every store. Pure.
  *
- * @throws UNKNOWN_REQUEST, STALE_RESUME where it was answered already or is not what was shown,
+ * @throws UNKNOWN_REQUEST, STALE_RESUME where it was answered already, withdrawn or is not what was shown,
  * APPROVAL_CHANGED, APPROVAL_EXPIRED, APPROVER_UNKNOWN, ALREADY_APPROVED, INVALID_REPLY.
  */
 export function countVote(taskId: string, id: string, row: RequestRow | null, vote: Vote, now: number): Counted {
   const refuse = (code: ErrorCode, why: string): never => {
     throw new WorkflowError(code, `request ${id} of task ${taskId} ${why}`, { details: { taskId, id } });
   };
+  if (!row && isPassedOn(id))
+    refuse("STALE_RESUME", "is not open any more; read the task again to see what it asks now");
   if (!row) {
     throw new WorkflowError(
       "UNKNOWN_REQUEST",

@@ -1,5 +1,5 @@
 import type { ConsentFilter, ConsentRow, TenantConsentRow } from "../people/consent.ts";
-import type { Sql, SqlValue } from "./sql.ts";
+import { Conditions, type Sql } from "./sql.ts";
 
 interface StoredConsent {
   readonly tenant: string;
@@ -60,12 +60,9 @@ export function withdrawConsents(sql: Sql, filter: ConsentFilter): Promise<numbe
   return sql.run(`delete from statecard_consents ${where}`, ...parameters);
 }
 
-function conditionsOf({ tenant, workflow, destination, kind }: Partial<ConsentFilter>): {
-  readonly where: string;
-  readonly parameters: readonly SqlValue[];
-} {
-  const named = Object.entries({ tenant, workflow, destination, kind });
-  const given = named.flatMap(([column, value]) => (value === undefined ? [] : [[column, value] as const]));
-  const where = given.map(([column]) => `${column} = ?`).join(" and ");
-  return { where: where && `where ${where}`, parameters: given.map(([, value]) => value) };
+function conditionsOf({ tenant, workflow, destination, kind }: Partial<ConsentFilter>): Conditions {
+  const conditions = new Conditions();
+  for (const [column, value] of Object.entries({ tenant, workflow, destination, kind }))
+    if (value !== undefined) conditions.add(`${column} = ?`, value);
+  return conditions;
 }

@@ -38,7 +38,7 @@ import { checkLegal } from "./legal.ts";
 import { Releases } from "./migrate-stored.ts";
 import { markOpen } from "./open-requests.ts";
 import { TASK_TABLES } from "./schema.ts";
-import type { Database, Sql, SqlValue } from "./sql.ts";
+import { Conditions, type Database, type Sql, type SqlValue } from "./sql.ts";
 import { dumpTask, load, toTuple } from "./tuples.ts";
 
 /** A checkpoint as it is stored; the record is there where the task is ours. */
@@ -102,19 +102,18 @@ export class GuardedSaver extends BaseCheckpointSaver {
 
   override async *list(config: RunnableConfig, options: CheckpointListOptions = {}): AsyncGenerator<CheckpointTuple> {
     const { configurable } = config;
-    const conditions: [string, SqlValue | undefined][] = [
-      ["thread_id = ?", text(configurable?.thread_id)],
-      ["checkpoint_ns = ?", text(configurable?.checkpoint_ns)],
-      ["checkpoint_id = ?", text(configurable?.checkpoint_id)],
-      ["checkpoint_id < ?", text(options.before?.configurable?.checkpoint_id)],
-    ];
-    const used = conditions.filter(([, value]) => value !== undefined);
-    const where = used.length > 0 ? `where ${used.map(([condition]) => condition).join(" and ")}` : "";
+    const conditions = new Conditions();
+    const given = (condition: string, value: string | undefined) =>
+      value !== undefined && conditions.add(condition, value);
+    given("thread_id = ?", text(configurable?.thread_id));
+    given("checkpoint_ns = ?", text(configurable?.checkpoint_ns));
+    given("checkpoint_id = ?", text(configurable?.checkpoint_id));
+    given("checkpoint_id < ?", text(options.before?.configurable?.checkpoint_id));
     let left = options.limit ?? Infinity;
     const isCut = Number.isSafeInteger(left) && left >= 0 && Object.keys(options.filter ?? {}).length === 0;
     const rows = await this.sql.all<CheckpointRow & { thread_id: string }>(
-      `select thread_id, ${CHECKPOINT_COLUMNS} from checkpoints ${where} order by checkpoint_id desc ${isCut ? "limit ?" : ""}`,
-      ...used.map(([, value]) => value as SqlValue),
+      `select thread_id, ${CHECKPOINT_COLUMNS} from checkpoints ${conditions.where} order by checkpoint_id desc ${isCut ? "limit ?" : ""}`,
+      ...conditions.parameters,
       ...(isCut ? [left] : []),
     );
     for (const row of rows) {

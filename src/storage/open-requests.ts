@@ -1,6 +1,6 @@
 import type { OpenFilter, OpenRequest } from "../compile/store.ts";
 import type { Request } from "../people/requests.ts";
-import type { Sql, SqlValue } from "./sql.ts";
+import { Conditions, type Sql } from "./sql.ts";
 
 /** When a request expires that never does: a number, so that rows sort by it in both dialects. */
 export const NEVER = Number.MAX_SAFE_INTEGER;
@@ -25,10 +25,10 @@ interface StoredOpen {
 
 /** A page of open requests; what expires first comes first. */
 export async function readOpenRequests(sql: Sql, filter: OpenFilter): Promise<readonly OpenRequest[]> {
-  const { conditions, parameters } = conditionsOf(filter);
+  const { where, parameters } = conditionsOf(filter);
   const rows = await sql.all<StoredOpen>(
     `select task_id, workflow, request from statecard_requests
-     where ${[OPEN, ...conditions].join(" and ")} order by expires_at, task_id, id limit ?`,
+     ${where} order by expires_at, task_id, id limit ?`,
     ...parameters,
     filter.limit,
   );
@@ -39,22 +39,14 @@ export async function readOpenRequests(sql: Sql, filter: OpenFilter): Promise<re
   }));
 }
 
-function conditionsOf({ tenant, workflow, approvals, dueBy, after }: OpenFilter): {
-  readonly conditions: readonly string[];
-  readonly parameters: readonly SqlValue[];
-} {
-  const conditions: string[] = [];
-  const parameters: SqlValue[] = [];
-  const add = (condition: string, ...values: readonly SqlValue[]) => {
-    conditions.push(condition);
-    parameters.push(...values);
-  };
-  if (tenant !== undefined) add("tenant = ?", tenant);
-  if (workflow !== undefined) add("workflow = ?", workflow);
-  if (approvals) add(tenant === undefined ? ALL_APPROVALS : APPROVALS);
-  if (dueBy !== undefined) add(`${EXPIRES} and expires_at <= ?`, dueBy);
-  if (after) add("(expires_at, task_id, id) > (?, ?, ?)", expiryOf(after), after.taskId, after.id);
-  return { conditions, parameters };
+function conditionsOf({ tenant, workflow, approvals, dueBy, after }: OpenFilter): Conditions {
+  const conditions = new Conditions().add(OPEN);
+  if (tenant !== undefined) conditions.add("tenant = ?", tenant);
+  if (workflow !== undefined) conditions.add("workflow = ?", workflow);
+  if (approvals) conditions.add(tenant === undefined ? ALL_APPROVALS : APPROVALS);
+  if (dueBy !== undefined) conditions.add(`${EXPIRES} and expires_at <= ?`, dueBy);
+  if (after) conditions.add("(expires_at, task_id, id) > (?, ?, ?)", expiryOf(after), after.taskId, after.id);
+  return conditions;
 }
 
 /** Whether a new row is open, and its task's workflow: for the task, the decision, the fork count, and the task again. */

@@ -59,6 +59,20 @@ export async function insertRequest(
   return added > 0;
 }
 
+/** Takes back those of these requests that have no answer, within a transaction; the log gets that too. */
+export async function withdrawRequests(sql: Sql, taskId: string, ids: readonly string[], at: number): Promise<void> {
+  for (const id of ids) {
+    const withdrawn = await sql.run(
+      `delete from statecard_requests where task_id = ? and id = ? and answer is null`,
+      taskId,
+      id,
+    );
+    if (withdrawn === 0) continue;
+    await sql.run(`delete from statecard_votes where task_id = ? and request_id = ?`, taskId, id);
+    await appendEvent(sql, taskId, { revision: -1, kind: "withdrawn", at, data: { id } });
+  }
+}
+
 /** The requests of one decision, by id. */
 export async function readRequests(
   sql: Sql,

@@ -37,7 +37,7 @@ import { intend, letGo, recordResult, resultOf } from "./journal.ts";
 import { SqlMemoryStore, type MemoryStoreOptions } from "./memory-store.ts";
 import type { StoredVerdict } from "./migrate-stored.ts";
 import { putParentPause, readParentPauses } from "./parent-pauses.ts";
-import { addRequests, hasAnswers, readRequest, readRequests, storeVote } from "./requests.ts";
+import { addRequests, hasAnswers, readRequest, readRequests, storeVote, withdrawRequests } from "./requests.ts";
 import type { Database } from "./sql.ts";
 import { addWake, readWakes, removeWake, type Wake } from "./wakes.ts";
 import { claimKey, releaseKey, type ClaimedKey, type KeyClaim } from "./keys.ts";
@@ -151,6 +151,11 @@ export class SqlStore implements TaskStore {
 
   request(taskId: string, id: string): Promise<RequestRow | null> {
     return readRequest(this.sql, taskId, id);
+  }
+
+  withdrawRequests(taskId: string, ids: readonly string[]): Promise<void> {
+    const at = this.clock.now();
+    return this.sql.transaction((sql) => withdrawRequests(sql, taskId, ids, at), taskId);
   }
 
   async answer(taskId: string, id: string, vote: Vote): Promise<OwnerState> {

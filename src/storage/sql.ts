@@ -30,3 +30,20 @@ export interface Database extends Sql {
 export async function first<Row>(sql: Sql, statement: string, ...parameters: SqlValue[]): Promise<Row | null> {
   return (await sql.all<Row>(statement, ...parameters))[0] ?? null;
 }
+
+/** Conditions of a query and the values of their parameters, in order. */
+export class Conditions {
+  readonly parameters: SqlValue[] = [];
+  private readonly all: string[] = [];
+
+  add(condition: string, ...values: readonly SqlValue[]): this {
+    this.all.push(condition);
+    this.parameters.push(...values);
+    return this;
+  }
+
+  /** `where …`; empty where there are none. */
+  get where(): string {
+    return this.all.length === 0 ? "" : `where ${this.all.join(" and ")}`;
+  }
+}

@@ -2,7 +2,7 @@ import type { TaskFilter, TaskRow, UntouchedFilter, UntouchedTask } from "../com
 import type { Execution } from "../state/execution.ts";
 import type { Releases } from "./migrate-stored.ts";
 import { readRequests } from "./requests.ts";
-import type { Sql, SqlValue } from "./sql.ts";
+import { Conditions, type Sql } from "./sql.ts";
 
 /**
  * What a row of the list is sorted by first. The time itself changes with every checkpoint; its second changes seldom
@@ -32,10 +32,10 @@ interface ListedHead {
 
 /** The list of tasks, the latest changed first, each with what it waits for. */
 export async function readTasks(sql: Sql, releases: Releases, filter: TaskFilter): Promise<readonly TaskRow[]> {
-  const { conditions, parameters } = conditionsOf(filter);
+  const { where, parameters } = conditionsOf(filter);
   const heads = await sql.all<ListedHead>(
     `select task_id, execution, forks, updated_at, workflow, schema from statecard_heads
-     where ${conditions.join(" and ")}
+     ${where}
      order by updated_second desc, updated_at desc, task_id ${filter.limit === undefined ? "" : "limit ?"}`,
     ...parameters,
     ...(filter.limit === undefined ? [] : [filter.limit]),
@@ -53,19 +53,14 @@ export async function readTasks(sql: Sql, releases: Releases, filter: TaskFilter
   return rows;
 }
 
-function conditionsOf({ tenant, workflow, after }: TaskFilter): { conditions: string[]; parameters: SqlValue[] } {
+function conditionsOf({ tenant, workflow, after }: TaskFilter): Conditions {
   const among = workflow === undefined ? OVER_ALL : OVER_TENANTS;
-  const conditions: string[] = [tenant === undefined ? among : TASKS];
-  const parameters: SqlValue[] = [];
-  const add = (condition: string, ...values: readonly SqlValue[]) => {
-    conditions.push(condition);
-    parameters.push(...values);
-  };
-  if (tenant !== undefined) add("tenant = ?", tenant);
-  if (workflow !== undefined) add("workflow = ?", workflow);
+  const conditions = new Conditions().add(tenant === undefined ? among : TASKS);
+  if (tenant !== undefined) conditions.add("tenant = ?", tenant);
+  if (workflow !== undefined) conditions.add("workflow = ?", workflow);
   if (after) {
     const { updatedAt, taskId } = after;
-    add(
+    conditions.add(
       "updated_second <= ? and (updated_at < ? or (updated_at = ? and task_id > ?))",
       secondOf(updatedAt),
       updatedAt,
@@ -73,7 +68,7 @@ function conditionsOf({ tenant, workflow, after }: TaskFilter): { conditions: st
       taskId,
     );
   }
-  return { conditions, parameters };
+  return conditions;
 }
 
 /** The tasks of a workflow that nothing has happened to for a while, the longest untouched first. */

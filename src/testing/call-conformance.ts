@@ -58,6 +58,25 @@ export function callChecks(check: MakeCheck): readonly StoreCheck[] {
       await answer(store, taskId, "ann", rejected);
       assert.deepEqual((await store.request(taskId, "a1.0.0"))?.answer, rejected);
     }),
+    check(
+      "what is withdrawn is not open, and its approvals are gone; what was answered stays",
+      async (store, taskId) => {
+        await (await StoredTask.start(store, taskId)).ask("How urgent is it?");
+        const asked = ["w1.0/a1.0.0", "w1.0/a1.1.0", "w1.0/a1.2.0"].map((id) => approval(id, { count: 2 }));
+        const open = async () => (await store.requests(taskId, 1, 0)).map(({ request: { id } }) => id);
+        const [first = "", answered = "", other = ""] = asked.map(({ id }) => id);
+        await store.addRequests(taskId, 1, 0, asked);
+        await store.answer(taskId, first, { answer: approve, who: "ann" });
+        await store.answer(taskId, answered, { answer: { type: "reject", reason: "" }, who: "ann" });
+        await store.withdrawRequests(taskId, [first, answered, "w1.0/unknown"]);
+        await store.withdrawRequests(`${taskId}-other`, [other]);
+        assert.deepEqual(await open(), [answered, other]);
+        await refuses("STALE_RESUME", () => store.answer(taskId, first, { answer: approve, who: "bob" }));
+        assert.deepEqual((await store.request(taskId, answered))?.answer, { type: "reject", reason: "" });
+        await store.addRequests(taskId, 1, 0, asked);
+        assert.deepEqual((await store.request(taskId, first))?.approvedBy, []);
+      },
+    ),
     check("of many that approve at once, one decides", async (store, taskId) => {
       await store.addRequests(taskId, 1, 0, [approval("a1.0.0")]);
       const tries = await Promise.allSettled(

@@ -1,7 +1,7 @@
 import { isPlainObject } from "../internal/json.ts";
 import type { CallResult } from "../state/execution.ts";
 import type { AnyWorkflow } from "../workflow/define.ts";
-import { kindsOf, kindsOfCall } from "../workflow/sensitive.ts";
+import { sensitiveKindsOf, kindsOfCall } from "../workflow/sensitive.ts";
 import { HIDDEN, hideDeep, marker } from "./hidden-values.ts";
 import type { Turn } from "./transcript.ts";
 
@@ -19,7 +19,7 @@ const SAID: ReadonlySet<string> = new Set(["error", "unmet"]);
 /** Withholds the results of tools whose data may not be sent, and pieces of them that were read later. */
 export class ResultHider {
   /** Whether results of any tool are withheld. */
-  readonly hidesCalls: boolean;
+  private readonly hidesCalls: boolean;
   private readonly workflow: AnyWorkflow;
   private readonly hidden: ReadonlySet<string>;
   private readonly hide: (text: string) => string;
@@ -37,7 +37,9 @@ export class ResultHider {
     this.workflow = workflow;
     this.hidden = hidden;
     this.hide = hide;
-    this.someKind = this.firstHidden(Object.values(workflow.tools).flatMap(kindsOf));
+    const { memories } = workflow.sensitive;
+    const kinds = Object.values(workflow.tools).flatMap(sensitiveKindsOf);
+    this.someKind = this.firstHidden([...kinds, ...(memories === undefined ? [] : [memories])]);
     this.hidesCalls = this.someKind !== null;
     this.calls = callsById(turns);
     for (const { observation } of turns) {

@@ -21,12 +21,19 @@ function contract(workflow: AnyWorkflow, written: ReadonlySet<string>): string {
     "next: one of the open steps.",
     ...(Object.keys(workflow.tools).length > 0
       ? [
-          `calls: tools of the step, each {tool, args}; arguments without a type are strings; ${patched} only if all are ok. Neither ask nor reply beside calls.`,
+          `calls: tools of the step, each {tool, args}; ${patched} only if all are ok. Neither ask nor reply beside calls.`,
         ]
       : []),
+    ...(leavesTypesOut(workflow, written) ? ["What has no type is a string."] : []),
     "ask: a question, if you cannot go on without the answer; the step stays. reply: any other text to the user. Not both.",
     "The state below wins over any older text; what stands last is newest.",
   ].join("\n");
+}
+
+/** Whether something is told without a type: arguments of tools, members of fields that are written. */
+function leavesTypesOut({ tools, state }: AnyWorkflow, written: ReadonlySet<string>): boolean {
+  if (Object.keys(tools).length > 0) return true;
+  return [...written].some((name) => state[name] && describeType(state[name]).includes("{"));
 }
 
 // Deriving JSON schemas is slow, and a definition never changes once it is checked.

@@ -44,6 +44,8 @@ export interface ViewInput {
   readonly observation: Observation | null;
   /** The conversation so far; the policy `state` reads it for raw messages only. */
   readonly turns: readonly Turn[];
+  /** The fields that the task was started with, for policies that do not show the state. */
+  readonly given?: Readonly<Record<string, unknown>> | null;
   readonly options: ViewOptions;
   /** The snapshot that earlier prompts of this task began with; only `adaptive` reads it. */
   readonly standing?: StandingSnapshot | null;
@@ -71,11 +73,8 @@ export function renderView(input: ViewInput): View {
     workflow: input.workflow,
     snapshot: input.snapshot,
     observation: input.observation,
-    turns: withoutLatest(
-      input.turns.filter(({ given }) => given === undefined),
-      input.observation,
-    ),
-    given: input.turns.find(({ given }) => given)?.given ?? null,
+    turns: withoutLatest(input.turns, input.observation),
+    given: input.given ?? null,
     standing: input.standing ?? null,
     assignment: input.assignment ?? [],
     statusBar: input.statusBar ?? [],

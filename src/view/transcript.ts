@@ -5,8 +5,6 @@ import type { Observation, Usage } from "../state/execution.ts";
 export interface Turn {
   readonly role: "user" | "assistant";
   readonly text: string;
-  /** The fields that the task was started with, where this turn stands for them; they come before everything else. */
-  readonly given?: Readonly<Record<string, unknown>>;
   /** What came back, where the log has it as such. */
   readonly observation?: Observation;
   /** The fields that code has kept of what came back. */
@@ -56,11 +54,7 @@ export function transcript(events: readonly TranscriptEvent[]): readonly Turn[] 
     // What a fork left behind never happened on the branch that goes on.
     const forkedAt = kind === "forked" ? revisionIn(data) : Infinity;
     while ((turns.at(-1)?.revision ?? 0) > forkedAt) turns.pop();
-    if (kind === "started") {
-      const given = givenIn(data);
-      if (given) turns.push({ role: "user", text: JSON.stringify(given), given, ...placeOf(event) });
-      observe(event, openingOf(data));
-    }
+    if (kind === "started") observe(event, openingOf(data));
     if (kind === "result" || kind === "decision" || kind === "consent") observe(event, observationIn(data));
     if (kind === "decision" && isPlainObject(data.decision)) {
       const { decision } = data;
@@ -69,6 +63,14 @@ export function transcript(events: readonly TranscriptEvent[]): readonly Turn[] 
     }
   }
   return turns;
+}
+
+/** The fields that a task was started with; null where there are none, or the log does not go back so far. Pure. */
+export function givenIn(events: readonly TranscriptEvent[]): Readonly<Record<string, unknown>> | null {
+  const input = events.find(({ kind }) => kind === "started")?.data.input;
+  const { message: _message, ...fields } = isPlainObject(input) ? input : {};
+  const set = Object.entries(fields).filter(([, value]) => value !== null && value !== undefined);
+  return set.length > 0 ? Object.fromEntries(set) : null;
 }
 
 /** The same, whenever it came. */
@@ -83,13 +85,6 @@ function placeOf({ sequence, revision, data }: TranscriptEvent): Pick<Turn, "to"
     ...(typeof data.to === "string" ? { to: data.to } : {}),
     ...(sequence === undefined ? {} : { sequence }),
   };
-}
-
-/** The input's fields, beside its message; null where there are none. */
-function givenIn({ input }: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> | null {
-  const { message: _message, ...fields } = isPlainObject(input) ? input : {};
-  const set = Object.entries(fields).filter(([, value]) => value !== null && value !== undefined);
-  return set.length > 0 ? Object.fromEntries(set) : null;
 }
 
 /** The opening message; the first format had it beside the other data of its event. */

@@ -10,11 +10,17 @@ import { textOf, type Turn } from "./transcript.ts";
 /** For the model, where something is left out of its prompt. */
 export const WITHHELD_NOTE = `What is shown as ${HIDDEN} or ${marker("a kind of data")} is there, but not for you: go on without it, and never write it anywhere.`;
 
-/** A task as a prompt may show it where some kinds of data are withheld. */
-export interface Withheld {
+/** What a prompt is made from. */
+export interface WholeTask {
   readonly snapshot: Snapshot;
   readonly observation: Observation | null;
   readonly turns: readonly Turn[];
+  /** The fields that it was started with, where they are shown. */
+  readonly given?: Readonly<Record<string, unknown>> | null;
+}
+
+/** A task as a prompt may show it where some kinds of data are withheld. */
+export interface Withheld extends WholeTask {
   /** Takes what is withheld out of any text. */
   readonly hide: (text: string) => string;
 }
@@ -25,11 +31,7 @@ export interface Withheld {
  *
  * @param kinds the kinds of data that may not be shown; not empty.
  */
-export function withhold(
-  workflow: AnyWorkflow,
-  kinds: readonly string[],
-  task: { readonly snapshot: Snapshot; readonly observation: Observation | null; readonly turns: readonly Turn[] },
-): Withheld {
+export function withhold(workflow: AnyWorkflow, kinds: readonly string[], task: WholeTask): Withheld {
   const hidden = new Set(kinds);
   const fieldKind = (name: string): string | null => {
     // Of a field that a release has removed or renamed nobody knows any more what it held.
@@ -53,32 +55,32 @@ export function withhold(
       }),
     );
   const said = (text: string) => (messages !== undefined && hidden.has(messages) ? marker(messages) : hide(text));
+  // Only texts are hidden in: what a value could be taken for, such as the name of a part, code looks by.
   const seen = (observation: Observation): Observation => {
     switch (observation.kind) {
       case "message":
-        return { ...deep(observation), text: said(observation.text), ...facts(observation, false, hide) };
-      case "answer":
-        return { ...deep(observation), text: said(observation.text), ...facts(observation, false, hide) };
+        return { ...observation, text: said(observation.text), ...facts(observation, false, hide) };
+      case "answer": {
+        const { question, text } = observation;
+        return { ...observation, question: hide(question), text: said(text), ...facts(observation, false, hide) };
+      }
       case "results": {
         const shown = observation.results.map((each) => results.result(each));
         const isPart = shown.some(({ isWithheld }) => isWithheld);
         return {
-          ...deep({ ...observation, results: [] }),
+          ...observation,
           results: shown.map(({ result }) => result),
           ...(observation.note === undefined ? {} : { note: isPart ? UNTOLD : hide(observation.note) }),
           ...facts(observation, isPart, hide),
         };
       }
       case "expired":
+        return { ...observation, what: hide(observation.what) };
       case "workflow":
-        return deep(observation);
+        return observation;
     }
   };
   const turns = task.turns.map((turn) => {
-    if (turn.given) {
-      const given = fields(turn.given);
-      return { ...turn, given, text: JSON.stringify(given) };
-    }
     if (turn.observation) {
       const observation = seen(turn.observation);
       return { ...turn, observation, text: textOf(observation) };
@@ -92,12 +94,13 @@ export function withhold(
   return {
     snapshot: {
       state: fields(state),
-      execution: shownRecord(execution, hide, results.hidesCalls, shown(execution.observation)),
+      execution: shownRecord(execution, hide, shown(execution.observation)),
       // Conditions are asked about what is there, not about what stands for it.
       moves: moves(workflow, execution.step, state),
     },
     observation: shown(task.observation),
     turns,
+    given: task.given ? fields(task.given) : null,
     hide,
   };
 }
@@ -124,26 +127,25 @@ function facts(
 }
 
 /** The record, with the texts in it that a prompt may show. Names of steps and tools stay: code looks by them. */
-function shownRecord(
-  execution: Execution,
-  hide: (text: string) => string,
-  hidesCalls: boolean,
-  observation: Observation | null,
-): Execution {
+function shownRecord(execution: Execution, hide: (text: string) => string, observation: Observation | null): Execution {
   const { recent, lastError, toolUse } = execution;
-  const used = Object.entries(toolUse ?? {}).map(([tool, use]) => {
-    // Told apart, since the same failure twice is told too.
-    const failed = use.failed.map((line, index) => (hidesCalls ? `${HIDDEN} ${index + 1}` : hide(line)));
-    return [tool, { ...use, failed }] as const;
-  });
+  // Of failures only the number is told.
+  const used = Object.entries(toolUse ?? {}).map(
+    ([tool, use]) => [tool, { ...use, failed: use.failed.map(() => HIDDEN) }] as const,
+  );
   return {
     ...execution,
-    // Of a text that was cut, values are no longer found whole.
-    recent: recent.map((line) => hide(line.includes("…") ? line.replace(/(asked|said): .*$/s, `$1: ${HIDDEN}`) : line)),
+    recent: recent.map((line) => hideCut(line, hide)),
     lastError: lastError && { ...lastError, message: hide(lastError.message) },
     observation,
     ...(toolUse ? { toolUse: Object.fromEntries(used) } : {}),
   };
+}
+
+/** Hides in a line about a decision. Of a text that was cut, values are no longer found whole. */
+function hideCut(line: string, hide: (text: string) => string): string {
+  const [, start = ""] = /^(\d+\. [^:]*: )/.exec(line) ?? [];
+  return line.includes("…") ? `${start}${HIDDEN}` : hide(line);
 }
 
 function decided(
@@ -156,7 +158,9 @@ function decided(
     if (name === "next") return value;
     if (name === "patch" && isPlainObject(value)) return fields(value);
     if (name !== "calls" || !Array.isArray(value)) return deep(value);
-    return (value as readonly CalledAs[]).map((call) => ({ ...deep(call), tool: call.tool }));
+    return (value as readonly CalledAs[]).map((call) =>
+      Object.fromEntries(Object.entries(call).map(([part, told]) => [part, part === "tool" ? told : deep(told)])),
+    );
   };
   return Object.fromEntries(Object.entries(decision).map(([name, value]) => [name, shown(name, value)]));
 }
@@ -164,12 +168,12 @@ function decided(
 /** The values that withheld fields hold, or held as far as the conversation tells. */
 function valuesIn(
   workflow: AnyWorkflow,
-  { snapshot, turns }: { readonly snapshot: Snapshot; readonly turns: readonly Turn[] },
+  { snapshot, turns, given }: WholeTask,
   fieldKind: (name: string) => string | null,
 ): HiddenValues {
-  const known = turns.flatMap(({ decision, given, kept }) => [decision?.patch, given, kept].filter(isPlainObject));
+  const known = turns.flatMap(({ decision, kept }) => [decision?.patch, kept]);
   const found = new HiddenValues();
-  for (const values of [snapshot.state, ...known]) {
+  for (const values of [snapshot.state, given, ...known].filter(isPlainObject)) {
     for (const [name, value] of Object.entries(values)) {
       if (fieldKind(name) !== null) found.add(workflow.state[name], value);
     }

@@ -37,7 +37,7 @@ function findSources(workflow: AnyWorkflow): ReadonlyMap<string, readonly string
   };
   for (const [name, { rules }] of Object.entries(workflow.state)) add(rules.sensitive, `field ${name}`);
   for (const [name, tool] of Object.entries(workflow.tools)) {
-    for (const kind of kindsOf(tool)) add(kind, `results of ${name}`);
+    for (const kind of sensitiveKindsOf(tool)) add(kind, `results of ${name}`);
   }
   const { messages, memories, innerAddresses } = workflow.sensitive;
   add(messages, "what people write");
@@ -47,7 +47,7 @@ function findSources(workflow: AnyWorkflow): ReadonlyMap<string, readonly string
 }
 
 /** The kinds of data that a tool's results may hold. Pure. */
-export function kindsOf({ sensitive }: Pick<AnyTool, "sensitive">): readonly string[] {
+export function sensitiveKindsOf({ sensitive }: Pick<AnyTool, "sensitive">): readonly string[] {
   if (sensitive === undefined) return [];
   return typeof sensitive === "string" ? [sensitive] : sensitive.kinds;
 }
@@ -60,7 +60,7 @@ export function kindsOf({ sensitive }: Pick<AnyTool, "sensitive">): readonly str
  */
 export function kindsOfCall(tool: Pick<AnyTool, "sensitive">, args: Call["args"] | undefined): readonly string[] {
   const { sensitive } = tool;
-  if (sensitive === undefined || typeof sensitive === "string" || args === undefined) return kindsOf(tool);
+  if (sensitive === undefined || typeof sensitive === "string" || args === undefined) return sensitiveKindsOf(tool);
   try {
     const kind = sensitive.of(args as never);
     if (kind === null) return [];
@@ -102,8 +102,8 @@ export function sensitiveFaults(workflow: AnyWorkflow): readonly Fault[] {
         ],
   );
   const remembering = Object.entries(workflow.tools).flatMap(([name, tool]): Fault[] => {
-    if (tool.remembers === undefined || kindsOf(tool).length === 0 || texts.memories !== undefined) return [];
-    const message = `what it remembers is of ${kindsOf(tool).join(", ")}, and prompts show memories: name their kind in sensitive.memories`;
+    if (tool.remembers === undefined || sensitiveKindsOf(tool).length === 0 || texts.memories !== undefined) return [];
+    const message = `what it remembers is of ${sensitiveKindsOf(tool).join(", ")}, and prompts show memories: name their kind in sensitive.memories`;
     return [{ path: `tools.${name}.remembers`, code: "CONTRADICTION", message }];
   });
   return [...unnamed, ...strangers, ...remembering];

@@ -1,7 +1,13 @@
 import type { AnyWorkflow } from "./define.ts";
+import type { RuntimeStep } from "./step.ts";
+
+/** The workflow that a step runs, once or for each item of a list; undefined where it runs none. */
+export function childOf(step: RuntimeStep | undefined): AnyWorkflow | undefined {
+  return step?.workflow ?? step?.map?.workflow;
+}
 
 /** A workflow and those that are steps of it, however deep, each once; itself first. Pure. */
 export function workflowsWithin(workflow: AnyWorkflow): readonly AnyWorkflow[] {
-  const children = Object.values(workflow.steps).flatMap((step) => step.workflow ?? step.map?.workflow ?? []);
+  const children = Object.values(workflow.steps).flatMap((step) => childOf(step) ?? []);
   return [...new Set([workflow, ...children.flatMap(workflowsWithin)])];
 }

@@ -47,3 +47,37 @@ test("an attempt ends at once when it is cut, before it begins and while it runs
   const graph = compile(hangs, { store: sqliteStore(":memory:") }) as never;
   await expect(attempt({ ...ours, cut: later.signal, graph, taskId: "b" })).rejects.toThrow("now");
 });
+
+test("many attempts at once listen to the same signal, and nobody is warned", async () => {
+  const warned: Error[] = [];
+  const note = (warning: Error) => void warned.push(warning);
+  process.on("warning", note);
+  onTestFinished(() => void process.off("warning", note));
+  let begun = 0;
+  let open = () => {};
+  const all = new Promise<void>((resolve) => (open = resolve));
+  const meeting = defineWorkflow({
+    name: "meeting",
+    version: 1,
+    state: {},
+    initial: "begun",
+    steps: {
+      begun: {
+        to: ["ended"],
+        run: async () => {
+          if (++begun === 12) open();
+          await all;
+          return { next: "ended" };
+        },
+      },
+      ended: { final: true },
+    },
+  });
+  const graph = compile(meeting, { store: sqliteStore(":memory:") }) as never;
+  const [cut, stop] = [new AbortController().signal, new AbortController().signal];
+  const ours = { graph, input: {}, limits: {}, stop, cut, onTakenUp: () => {} };
+  await Promise.all(Array.from({ length: 12 }, (_, index) => attempt({ ...ours, taskId: `t${index}` })));
+  // The process tells of warnings after what has raised them.
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(warned).toEqual([]);
+});

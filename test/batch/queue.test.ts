@@ -1,5 +1,6 @@
-import { compile, defineWorkflow, describeTask } from "statecard";
+import { compile, defineWorkflow, describeTask, field } from "statecard";
 import { afterAll, expect, test, vi } from "vitest";
+import { z } from "zod";
 import type { BatchEvent } from "../../src/batch/batch.ts";
 import { measuresOf } from "../../src/batch/measures.ts";
 import { submitAnswer, submitTask } from "../../src/batch/queue/submit.ts";
@@ -8,6 +9,7 @@ import { upkeep } from "../../src/batch/queue/upkeep.ts";
 import type { WorkflowGraph } from "../../src/compile/workflow-graph.ts";
 import type { SqlStore } from "../../src/storage/sql-store.ts";
 import { errandGraph, type ErrandClients } from "../support/errand.ts";
+import { RemoteModel } from "../support/remote-model.ts";
 import { onBothQueues, setStalled } from "../support/queues.ts";
 
 const SOON = { timeout: 20_000, interval: 20 };
@@ -54,6 +56,39 @@ function otherGraph(store: SqlStore): WorkflowGraph {
   });
   return compile(other, { store }) as unknown as WorkflowGraph;
 }
+
+const letter = defineWorkflow({
+  name: "letter",
+  version: 1,
+  state: { to: field(z.string()).sensitive("personal data") },
+  input: ["to"],
+  initial: "begun",
+  steps: {
+    begun: { to: ["writing"], run: ({ to }) => (to === "whom" ? { ask: "To whom?" } : { next: "writing" }) },
+    writing: { to: ["done"] },
+    done: { final: true },
+  },
+});
+
+/** Two letters: the model of one needs a consent, a person is asked about the other. */
+const consenting = defineWorkflow({
+  name: "errand",
+  version: 1,
+  state: {},
+  initial: "all",
+  steps: {
+    all: {
+      map: {
+        workflow: letter,
+        over: () => ["ada", "whom"],
+        input: (to) => ({ to: String(to) }),
+        output: () => ({ next: "done" }),
+      },
+      to: ["done"],
+    },
+    done: { final: true },
+  },
+});
 
 const named = (name: string, count: number) => Array.from({ length: count }, (_, index) => `${name}-${index}`);
 
@@ -276,6 +311,26 @@ onBothQueues((place) => {
       await upkeep.deadlines({ store, queue, graphs });
       expect(world.sent).toEqual(["ignored", "elsewhere"]);
     }, SOON);
+  });
+
+  test("a task goes on when a consent was given elsewhere that a part of it waits for, once", async () => {
+    const { store, queue, world } = await setUp();
+    const model = new RemoteModel([{ next: "done" }]);
+    const graph = compile(consenting, { store, model }) as unknown as WorkflowGraph;
+    const graphs = new Map([["errand", graph]]);
+    await place.worker(store, queue, world, { graphs });
+    await submitTask(queue, graph, { taskId: "consenting", input: {} });
+    const waiting = async () => (await describeTask(store, "consenting")).waiting?.map(({ kind }) => kind);
+    await vi.waitFor(async () => expect(await waiting()).toEqual(["approval", "question"]), SOON);
+    await vi.waitFor(async () => expect(await store.wakes("consenting")).toEqual([]), SOON);
+    const given = { workflow: "letter", destination: "models.example", kind: "personal data", isAllowed: true };
+    await store.keepConsents("consenting", [{ ...given, by: null, at: 1 }]);
+    expect(await upkeep.deadlines({ store, queue, graphs })).toBe(1);
+    await vi.waitFor(() => expect(model.prompts).toHaveLength(1), SOON);
+    await vi.waitFor(async () => expect(await store.wakes("consenting")).toEqual([]), SOON);
+    expect(await waiting()).toEqual(["question"]);
+    expect(await upkeep.deadlines({ store, queue, graphs })).toBe(0);
+    await store.withdrawConsents({ workflow: "letter" });
   });
 
   test("tasks that ended are kept for as long as the workers are told, or for ever", async () => {

@@ -1,8 +1,17 @@
-import { mkdtemp, writeFile } from "node:fs/promises";
-import { tmpdir, userInfo } from "node:os";
+import { writeFile } from "node:fs/promises";
+import { userInfo } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { eventsOf, jsonOf, ownDatabase, PROJECT, projectFolder, shareOneProcess, statecard } from "../support/cli.ts";
+import {
+  eventsOf,
+  jsonOf,
+  ownDatabase,
+  PROJECT,
+  projectFolder,
+  shareOneProcess,
+  statecard,
+  temporaryFolder,
+} from "../support/cli.ts";
 import { decision, startOpenAIServer } from "../support/openai-server.ts";
 
 shareOneProcess();
@@ -13,7 +22,7 @@ const LINE = "try { go(); } catch {}";
 /** A folder to review, and a model that is reached by an address which is not this machine's own. */
 async function review(...script: object[]) {
   const own = await ownDatabase();
-  const folder = await mkdtemp(join(tmpdir(), "statecard-consent-"));
+  const folder = await temporaryFolder();
   await writeFile(join(folder, "a.js"), `${LINE}\n`);
   const server = await startOpenAIServer(script.map((one) => decision(one)));
   onTestFinished(() => server.close());
@@ -66,7 +75,7 @@ test("code goes to a model elsewhere when somebody has allowed it, and not befor
 });
 
 test("says what is wrong with a command", async () => {
-  const { options } = await ownDatabase().then(({ environment }) => ({ options: { environment } }));
+  const options = await ownDatabase();
   const error = async (...words: string[]) => (await statecard(["consent", ...words], options)).stderr;
   expect(await error("allow")).toContain("consent allow needs a graph");
   expect(await error("list", "ticket")).toContain("consent list takes no graph");

@@ -209,9 +209,9 @@ describe("statecard migrate", () => {
     const { to, ...options } = await project();
     await to(CHANGED);
     const kept = await atTerminal(["migrate"], [["or \\(d\\)elete the task\\?", "\r"]], options);
-    expect(kept).toMatchObject({ code: 3, left: 0 });
+    expect(kept, kept.output).toMatchObject({ code: 3, left: 0 });
     const emptied = await atTerminal(["migrate"], [["\\(e\\)mpty amount", "e\r"]], options);
-    expect(emptied).toMatchObject({ code: 0, left: 0 });
+    expect(emptied, emptied.output).toMatchObject({ code: 0, left: 0 });
     expect(emptied.output).toContain("was emptied, it was 5");
   });
 
@@ -220,7 +220,7 @@ describe("statecard migrate", () => {
     await to(CHANGED);
     const resume = ["resume", "waits", "--answer", "yes"];
     const kept = await atTerminal(resume, [["or \\(d\\)elete the task\\?", "\r"]], options);
-    expect(kept).toMatchObject({ code: 3, left: 0 });
+    expect(kept, kept.output).toMatchObject({ code: 3, left: 0 });
     const gone = await atTerminal(resume, [["or \\(d\\)elete the task\\?", "d\r"]], options);
     expect(gone, gone.output).toMatchObject({ code: 0, left: 0 });
     expect(gone.output).toContain("Deleted waits");

@@ -34,8 +34,7 @@ export const talks = compile(talking, options);
 
 test("a preview asks about the model that makes the next decision", async () => {
   const folder = await projectFolder({ "graph.mjs": GRAPH });
-  const environment = { STATECARD_DB: "sqlite:tasks.db" };
-  const run = (...words: string[]) => statecard(words, { folder, environment });
+  const run = (...words: string[]) => statecard(words, { folder });
   const preview = async (name: string) => {
     const shown = await run("preview", name, "--show");
     expect(shown).toMatchObject({ code: 0, stderr: "" });

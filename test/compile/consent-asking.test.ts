@@ -16,6 +16,7 @@ import { z } from "zod";
 import { openApprovals } from "../../src/compile/open-approvals.ts";
 import { replyTo } from "../../src/compile/reply-to.ts";
 import type { TaskStore } from "../../src/compile/store.ts";
+import { replay } from "../../src/workflow/replay.ts";
 import { RemoteModel } from "../support/remote-model.ts";
 
 const EMAIL = "ada@example.net";
@@ -115,7 +116,7 @@ describe("an answer", () => {
     expect(model.prompts[0]).not.toContain(EMAIL);
   });
 
-  test("after a crash holds as it was kept, and says who gave it", async () => {
+  test("after a crash holds as it was kept, says who gave it, and the log holds together", async () => {
     const { graph, store, model } = desk();
     const paused = await graph.invoke(begin, config());
     const asAda = { configurable: { thread_id: "t", ...signedIn("ada") } };
@@ -125,6 +126,9 @@ describe("an answer", () => {
     expect(model.prompts[0]).toContain(EMAIL);
     const logged = (await store.events("t")).findLast(({ kind }) => kind === "consent");
     expect(logged?.data.decision).toMatchObject({ allowed: ["code", "personal data"], by: "ada" });
+    expect(ended.execution).toMatchObject({ revision: 3, decisions: 1 });
+    const [rebuilt] = replay("t", await store.events("t")).tasks;
+    expect(rebuilt?.execution).toEqual(ended.execution);
   });
 
   test("changes nothing but the kinds, in a workflow within another too", async () => {
@@ -229,6 +233,29 @@ describe("a list of workflows that need the same", () => {
     const ended = await compile(letters, { model: here, store }).invoke(null, config());
     expect(ended.execution.status).toBe("completed");
   });
+});
+
+test("a list that goes on after a decision elsewhere is woken for it once, while one of it asks something", async () => {
+  const store = sqliteStore(":memory:");
+  const two = defineWorkflow({
+    ...letters,
+    steps: {
+      ...letters.steps,
+      all: { ...letters.steps.all, map: { ...letters.steps.all.map, over: () => ["a@example.net", "b@example.net"] } },
+    },
+  } as never) as typeof letters;
+  const graph = compile(two, { model: new RemoteModel([done, { ask: "Which?" }, done]), store });
+  const paused = await graph.invoke({ message: "go" }, config());
+  await store.keepConsents("t", both(true));
+  expect(await wakeDue(graph)).toEqual(["t"]);
+  const task = await describeTask(store, "t");
+  expect(task.waiting?.map(({ kind }) => kind)).toEqual(["question"]);
+  expect((await store.openRequests({ workflow: "letters", limit: 9 })).map(({ request }) => request.kind)).toEqual([
+    "question",
+  ]);
+  expect(await wakeDue(graph)).toEqual([]);
+  await expect(graph.invoke(answer(paused, "approve"), config())).rejects.toMatchObject({ code: "STALE_RESUME" });
+  expect((await graph.invoke(new Command({ resume: "the first" }), config())).execution.status).toBe("completed");
 });
 
 test("what a workflow within asked about a former model is not open any more", async () => {

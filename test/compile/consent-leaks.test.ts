@@ -322,16 +322,62 @@ describe("of what people wrote, and of values of fields, nothing is shown", () =
     for (const secret of [NAME, IBAN]) expect(text()).not.toContain(secret);
   });
 
+  test("by a snapshot that was taken before the value was known", async () => {
+    const workflow = defineWorkflow({
+      name: "later",
+      version: 1,
+      state: { note: field(z.string()), who: field(z.string()).sensitive("personal") },
+      input: ["note"],
+      initial: "a",
+      steps: {
+        a: { to: ["a", "c", "b"] },
+        c: { run: () => ({ patch: { who: NAME }, next: "a" }), to: ["a"] },
+        b: last,
+      },
+    });
+    const script = [{ next: "a" }, { next: "c" }, { next: "a" }, { next: "b" }];
+    const input = { note: `call ${NAME} back`, message: "go" };
+    const { model } = await shownBy(workflow, script, { input, view: { policy: "adaptive", provider: "openai" } });
+    expect(model.prompts[1]).toContain(NAME);
+    for (const prompt of model.prompts.slice(2)) expect(prompt).not.toContain(NAME);
+  });
+
+  test.each(["message", "answer", "results", "kind", "args", "tool", "id"])("where it is called %s", async (word) => {
+    const workflow = defineWorkflow({
+      name: "words",
+      version: 1,
+      state: { word: field(z.string()).sensitive("personal") },
+      input: ["word"],
+      tools: { echo },
+      initial: "a",
+      steps: { a: { tools: ["echo"], to: ["a", "b"] }, b: last },
+    });
+    const script = [{ calls: [call("echo", { text: "x" }, { id: "c1" })] }, { ask: "?" }, { next: "b" }];
+    for (const policy of POLICIES) {
+      const { graph, result, text } = await shownBy(workflow, script, {
+        input: { word, message: "go" },
+        view: { policy },
+      });
+      const done = await graph.invoke(answer(result, "yes"), config);
+      expect(done.execution.status).toBe("completed");
+      expect(text()).toContain("1 long");
+    }
+  });
+
   test("by a reason that was cut in the middle of a value", async () => {
     const long = "ada.lovelace.the.first@averylongdomainname.example.net";
-    const local = scriptedModel([{ reply: `${"x".repeat(80)} to ${long}`, next: "a" }]);
+    const local = scriptedModel([
+      { reply: `${"x".repeat(80)} to ${long}`, next: "l" },
+      { because: `${"x".repeat(80)} to ${long}` },
+      { because: "enough", next: "a" },
+    ]);
     const workflow = defineWorkflow({
       name: "cut",
       version: 1,
       state: { email: field(z.string()).sensitive("personal") },
       input: ["email"],
       initial: "l",
-      steps: { l: { model: local, to: ["a"] }, a: { to: ["b"] }, b: last },
+      steps: { l: { model: local, to: ["l", "a"] }, a: { to: ["b"] }, b: last },
     });
     const { text } = await shownBy(workflow, [{ next: "b" }], { input: { email: long, message: "go" } });
     expect(text()).not.toContain("ada.lovelace");

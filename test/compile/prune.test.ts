@@ -63,3 +63,23 @@ test("a task that somebody has in hand is left", async () => {
   expect(await removeEnded({ store, workflow: talk, before: 1000 })).toBe(3);
   expect(await ids()).toContain("cancelled");
 });
+
+test("children of a list of workflows go as those of a single one", async () => {
+  const store = sqliteStore(":memory:");
+  const visits = defineWorkflow({
+    name: "visits",
+    version: 1,
+    state: {},
+    initial: "visiting",
+    steps: {
+      visiting: {
+        map: { over: () => [1, 2], workflow: child, input: () => ({}), output: () => ({ next: "done" }) },
+        to: ["done"],
+      },
+      done: { final: true },
+    },
+  });
+  const errands = compile(child, { store });
+  for (const item of [0, 1]) await errands.invoke({}, at(`gone/visiting/1.0.${item}`));
+  expect(await removeEnded({ store, workflow: visits, before: Infinity })).toBe(2);
+});

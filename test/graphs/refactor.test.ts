@@ -249,6 +249,18 @@ describe("a file that was changed while the tests ran", () => {
     const asked = await graph.invoke(answer(done, "again"), config);
     expect(questionIn(asked)).toContain("files changed outside again: src/money.js\n");
   });
+
+  test("cannot be told where the project is gone by then: a person is asked", async () => {
+    const [project, away] = [bundled("shop"), join(emptyFolder(), "away")];
+    const code = `import { renameSync } from "node:fs";\nprocess.on("exit", () => renameSync(process.cwd(), ${JSON.stringify(away)}));\n`;
+    appendFileSync(join(project.folder, "test/shop.test.js"), code);
+    const { done, graph } = await moveWith(project);
+    expect(done).toMatchObject({ tests: "passed", report: null, execution: { step: "mending" } });
+    expect(questionIn(done)).toContain(`checkFiles: ${project.folder} is no folder`);
+    // Now the tests cannot be run either.
+    const asked = await graph.invoke(answer(done, "again"), config);
+    expect(asked).toMatchObject({ tests: "not run", report: null, execution: { step: "mending" } });
+  });
 });
 
 test("a file that was changed between plan and edit is named in the report", async () => {

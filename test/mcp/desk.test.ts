@@ -199,6 +199,9 @@ test("nor where a workflow within the task asks", async () => {
   const brief = JSON.stringify(await call("read_task", { task: "t" }));
   expect(brief).toContain('"kind":"question","question":"[withheld]"');
   expect(brief).toContain("Not shown: personal data.");
+  // A command about the workflow around it would allow nothing.
+  expect(brief).toContain("statecard consent allow account --to agents");
+  expect(brief).not.toContain("statecard consent allow bank");
   expect(brief).not.toContain(EMAIL);
   const listed = await call("list_tasks", {});
   expect(JSON.stringify(listed)).not.toContain(EMAIL);

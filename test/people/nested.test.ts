@@ -1,8 +1,19 @@
 import { Command, INTERRUPT } from "@langchain/langgraph";
-import { compile, defineTool, defineWorkflow, field, signedIn, sqliteStore, type ApprovalRule } from "statecard";
+import {
+  compile,
+  defineTool,
+  defineWorkflow,
+  describeTask,
+  field,
+  signedIn,
+  sqliteStore,
+  wakeDue,
+  type ApprovalRule,
+} from "statecard";
 import { scriptedModel } from "statecard/testing";
 import { expect, test } from "vitest";
 import { z } from "zod";
+import { rebuild } from "../../src/storage/export/rebuild.ts";
 
 const DEADLINE_MS = 60_000;
 const as = (name: string) => ({ configurable: { thread_id: "t", ...signedIn(name) } });
@@ -80,4 +91,39 @@ test("an expired approval within a workflow goes on as its step's deadline says"
   await expect(late).rejects.toMatchObject({ code: "APPROVAL_EXPIRED" });
   expect((await graph.invoke(null, as("eve"))).execution.status).toBe("completed");
   expect(paid).toEqual([]);
+});
+
+test("a question within a workflow that expired is not open any more when another is asked", async () => {
+  const clock = { at: Date.UTC(2030, 0, 1), now: () => clock.at };
+  const asking = defineWorkflow({
+    name: "asking",
+    version: 1,
+    state: {},
+    initial: "first",
+    steps: {
+      first: { to: ["again", "done"], deadline: { afterMs: DEADLINE_MS, to: "again" } },
+      again: { to: ["done"] },
+      done: { final: true },
+    },
+  });
+  const outer = defineWorkflow({
+    name: "outer",
+    version: 1,
+    state: {},
+    initial: "working",
+    steps: { working: { workflow: asking, to: ["done"] }, done: { final: true } },
+  });
+  const store = sqliteStore(":memory:", { clock });
+  const model = scriptedModel([{ ask: "Which?" }, { ask: "Really none?" }, { next: "done" }]);
+  const graph = compile(outer, { model, clock, store });
+  await graph.invoke({}, as("eve"));
+  clock.at += DEADLINE_MS;
+  expect(await wakeDue(graph)).toEqual(["t"]);
+  expect((await describeTask(store, "t")).waiting?.map(({ question }) => question)).toEqual(["Really none?"]);
+  expect(await wakeDue(graph)).toEqual([]);
+  const { task, events } = await store.exportTask("t");
+  expect(rebuild(events).tasks[0]?.requests).toEqual(task.requests);
+  const late = new Command({ resume: { "w1.0/q1.0": "the first" } });
+  await expect(graph.invoke(late, as("ada"))).rejects.toMatchObject({ code: "STALE_RESUME" });
+  expect((await graph.invoke(new Command({ resume: "none" }), as("ada"))).execution.status).toBe("completed");
 });

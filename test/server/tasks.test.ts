@@ -502,7 +502,7 @@ test("so many tasks run at once as it says, the others wait their turn", async (
 });
 
 test("a step that hangs is left behind at its time limit, and another task has its place", async () => {
-  const http = new TestApi({ concurrency: 1, timeLimits: { stepMs: 50 } });
+  const http = new TestApi({ concurrency: 1, timeLimits: { stepMs: 1000 } });
   http.errands = { step: (taskId) => (taskId === "hangs" ? new Promise(() => {}) : undefined) };
   const [hangs, other] = await Promise.all(
     ["hangs", "other"].map((taskId) => http.post("/tasks?wait=20", { graph: "errand", taskId })),

@@ -13,6 +13,8 @@ export const COMMAND = join(PROJECT, "dist/cli/main.js");
 
 // A command that hangs must not leave its process behind.
 const HANGS_AFTER_MS = 100_000;
+// Before the driver of a terminal is ended itself, so that it still says what it saw.
+const HANGS_AT_TERMINAL_AFTER_S = HANGS_AFTER_MS / 1000 - 10;
 
 export interface CommandResult {
   /** The exit code; null where a signal ended it, or where it hung and was ended by the test. */
@@ -347,7 +349,7 @@ export async function atTerminal(
   steps: readonly (readonly [pattern: string, keys: string])[],
   options: CommandOptions = {},
 ): Promise<TerminalResult> {
-  const job = JSON.stringify([[process.execPath, COMMAND, ...args], steps, 30]);
+  const job = JSON.stringify([[process.execPath, COMMAND, ...args], steps, HANGS_AT_TERMINAL_AFTER_S]);
   const environment = { TERM: "xterm-256color", ...options.environment };
   const driver = await start("python3", ["-c", TERMINAL_DRIVER, job], { ...options, environment }).result;
   return jsonOf(driver) as TerminalResult;

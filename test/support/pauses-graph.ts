@@ -11,7 +11,7 @@ const callSchema = z.object({
    * `asks`: a person has to approve it; `expires`: within a second. `waits`: until there is a file of its name.
    * `kills`: its process dies of it, the first time.
    */
-  how: z.enum(["asks", "expires", "waits", "kills", "runs"]),
+  how: z.enum(["asks", "expires", "waits", "kills"]),
 });
 
 /** A call that the workflow is to make. */
@@ -30,11 +30,7 @@ const work = defineTool({
     if (how === "waits") while (!existsSync(name)) await sleep(20);
     const ran = existsSync(RAN_FILE) ? readFileSync(RAN_FILE, "utf8").split("\n") : [];
     appendFileSync(RAN_FILE, `${name}\n`);
-    if (how === "kills" && !ran.includes(name)) {
-      // All calls of the decision have begun by then.
-      await sleep(50);
-      process.kill(process.pid, "SIGKILL");
-    }
+    if (how === "kills" && !ran.includes(name)) process.kill(process.pid, "SIGKILL");
     return name;
   },
 });

@@ -106,3 +106,33 @@ test("it shows the whole state where nothing is cached, and where turns may have
   const small = view(crowded, state, null, { maxTokens: 700 });
   expect(small.block).toContain("the city of W222");
 });
+
+test("what a decision has chosen from what stands below is said, whatever that shows", () => {
+  const shop = defineWorkflow({
+    name: "shop",
+    version: 1,
+    state: { chosen: field(z.object({ article: z.string() })), offers: field(z.array(z.string())).runtimeOnly() },
+    tools: orders.tools,
+    onResult: { look: () => ({}) },
+    initial: "work",
+    steps: { work: { tools: ["look"], writes: ["chosen"], to: ["work", "done"] }, done: { final: true } },
+  });
+  const offers = ["a pound of assam", "a pound of darjeeling", "a pound of ceylon"];
+  const results = [{ id: "2.0", tool: "look", status: "ok" as const, value: offers }];
+  const turns = transcript([
+    { kind: "decision", data: { to: "work", decision: { patch: { chosen: { article: offers[0] } } } }, sequence: 2 },
+    { kind: "decision", data: { to: "work", decision: { calls: [{ tool: "look", args: { id: "x" } }] } }, sequence: 3 },
+    { kind: "result", data: { to: "work", observation: { kind: "results", results } }, sequence: 4 },
+  ]);
+  const options = { policy: "adaptive" as const, rawMessages: 0, provider: CACHED };
+  const snapshot = {
+    execution: { ...newExecution(shop), status: "running" as const, decisions: 2 },
+    state: { chosen: { article: offers[0] }, offers },
+  };
+  const shown = renderView({ workflow: shop, snapshot, observation: { kind: "results", results }, turns, options });
+  const block = /<state[^>]*>\n([\s\S]*?)\n<\/state>/.exec(
+    shown.messages.map(({ content }) => content).join("\n"),
+  )?.[1];
+  expect(block).toContain("assam");
+  expect(block).toContain("the rest stands below: offers");
+});

@@ -51,7 +51,7 @@ async function sweepWakes({ store, queue }: UpkeepOptions): Promise<number> {
 
 /**
  * Finds tasks whose time for an answer is over and that have no job of their own for it, as those that paused
- * outside of a worker, and removes those whose time to live is over.
+ * outside of a worker, and those whose consent was decided elsewhere; removes those whose time to live is over.
  *
  * @returns how many are to go on.
  */
@@ -59,8 +59,8 @@ async function sweepDeadlines({ queue, graphs }: UpkeepOptions): Promise<number>
   let due = 0;
   for (const [workflow, { runtime }] of graphs) {
     for await (const taskId of dueTasks(runtime)) {
-      const now = runtime.clock.now();
-      await queue.wakeAt(workflow, taskId, now, now);
+      // Noted, since a task whose consent was given elsewhere looks like one that has nothing to do.
+      await queue.wake(workflow, taskId);
       due++;
     }
   }

@@ -52,6 +52,8 @@ function requestsIn(events: readonly TaskEvent[]): readonly ExportedRequest[] {
       const { request, decision, forks } = data as { request: Request; decision: number; forks: number };
       const nothing = { answer: null, answeredBy: null, answeredAt: null, votes: [] };
       known.set(request.id, { decision, forks, request, ...nothing });
+    } else if (kind === "withdrawn") {
+      known.delete(String(data.id));
     } else if (kind === "answered") {
       const row = known.get(String(data.id));
       if (row) known.set(row.request.id, withAnswer(row, data as unknown as Answered, at));

@@ -112,8 +112,12 @@ function snapshotFor(scene: Scene, isWhole: boolean): StandingSnapshot {
   // Where nothing is cached nothing follows it either: the state is all there is to go by.
   if (isWhole || scene.options.rule.match === "none") return taken;
   const { pieces } = walkFrom(scene, taken);
-  const below = pieces.flatMap(({ role, text }) => (role === "user" ? [text] : [])).join("\n");
-  const { restated } = changesSince(scene.workflow, {}, taken.state, below);
+  const below = pieces.flatMap(({ role, section, text }) => (role === "user" && section !== "step" ? [text] : []));
+  // What a model has chosen from what stands below is told by nothing else.
+  const written = new Set(Object.values(scene.workflow.steps).flatMap(({ run, writes = [] }) => (run ? [] : writes)));
+  const isWritten = ([name]: readonly [string, unknown]) => written.has(name);
+  const chosen = Object.fromEntries(Object.entries(taken.state).filter(isWritten));
+  const restated = { ...changesSince(scene.workflow, chosen, taken.state, below.join("\n")).restated, ...chosen };
   return jsonEqual(restated, taken.state) ? taken : { ...taken, shown: restated };
 }
 

@@ -24,7 +24,7 @@ export async function whoAnswers(as: string | undefined, store: SqlStore): Promi
       `--as ${name} needs the token of ${name}: put it into STATECARD_TOKEN, or run this at a terminal and type it`,
     );
   }
-  if (await store.isTokenOf(name, token)) return name;
+  if (await store.tokens.isOf(name, token)) return name;
   throw refuse(
     `this is not the token of ${name}; a new one is made with: npx statecard token create ${shellWord(name)}, where the database is kept`,
   );

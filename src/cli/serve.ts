@@ -61,7 +61,7 @@ function declaredIds(option: string | undefined): readonly string[] {
 }
 
 async function announce({ url, api }: Listening, store: SqlStore, { json }: CommonOptions): Promise<void> {
-  const user = (await store.hasTokens()) ? null : systemUser();
+  const user = (await store.tokens.hasAny()) ? null : systemUser();
   if (json) {
     process.stdout.write(`${JSON.stringify({ url, graphs: api.graphIds, user })}\n`);
     return;

@@ -34,7 +34,7 @@ function print(options: CommonOptions, json: unknown, text: string): number {
 
 async function createToken(name: string, options: TokenCommandOptions): Promise<number> {
   const tenant = options.tenant === undefined ? "" : checkTenant(options.tenant);
-  const { token, replaced } = await openStore(options.db).createToken(name, tenant);
+  const { token, replaced } = await openStore(options.db).tokens.create(name, tenant);
   const text = [
     `The token of ${name}${tenant && ` of tenant ${tenant}`}, shown this once${replaced ? "; the one before is no longer valid" : ""}:`,
     token,
@@ -45,7 +45,7 @@ async function createToken(name: string, options: TokenCommandOptions): Promise<
 }
 
 async function listTokens(options: CommonOptions): Promise<number> {
-  const tokens = (await storeForReading(options.db).tokens()).map(({ name, tenant, createdAt }) => ({
+  const tokens = (await storeForReading(options.db).tokens.list()).map(({ name, tenant, createdAt }) => ({
     name,
     ...(tenant && { tenant }),
     createdAt: new Date(createdAt).toISOString(),
@@ -62,7 +62,7 @@ async function listTokens(options: CommonOptions): Promise<number> {
 }
 
 async function revokeToken(name: string, options: CommonOptions): Promise<number> {
-  if (!(await storeForReading(options.db).revokeToken(name))) {
+  if (!(await storeForReading(options.db).tokens.revoke(name))) {
     throw new WorkflowError("INVALID_TOKEN", `${name} has no token; npx statecard token list tells who has`, {
       details: { name },
     });

@@ -38,14 +38,14 @@ export async function authenticate(store: SqlStore, credentials: Credentials, lo
   const { authorization, remote } = credentials;
   if (authorization !== null) {
     const [, token] = /^Bearer +(\S+)$/i.exec(authorization) ?? [];
-    const owner = token === undefined ? null : await store.ownerOfToken(token);
+    const owner = token === undefined ? null : await store.tokens.ownerOf(token);
     if (owner) return { who: owner.name, tenant: owner.tenant };
     throw new WorkflowError(
       "INVALID_TOKEN",
       "this is not a valid token; one is made with: statecard token create NAME",
     );
   }
-  if (remote === null || !isLoopback(remote) || credentials.isForwarded || (await store.hasTokens())) {
+  if (remote === null || !isLoopback(remote) || credentials.isForwarded || (await store.tokens.hasAny())) {
     throw new WorkflowError(
       "INVALID_TOKEN",
       "sign in with a token: Authorization: Bearer …; one is made with: statecard token create NAME",

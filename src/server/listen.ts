@@ -66,7 +66,7 @@ export async function listen(options: ListenOptions): Promise<Listening> {
 }
 
 async function requireTokens(api: HttpApi, host: string): Promise<void> {
-  if (isLoopback(host) || (await api.store.hasTokens())) return;
+  if (isLoopback(host) || (await api.store.tokens.hasAny())) return;
   throw new WorkflowError(
     "USAGE",
     `${host} can be reached from elsewhere, and nobody has a token; make one first: npx statecard token create NAME`,

@@ -87,7 +87,7 @@ export function mountRoutes(app: Hono, server: Server): void {
     }
   });
   on(ROUTES.health, async () => {
-    await door.store.hasTokens();
+    await door.store.tokens.hasAny();
     if (server.stopping.aborted) throw new WorkflowError("SERVER_STOPPING", "the server is about to stop");
     return Response.json({ status: "ok" });
   });

@@ -43,21 +43,13 @@ import { addWake, readWakes, removeWake, type Wake } from "./wakes.ts";
 import { claimKey, releaseKey, type ClaimedKey, type KeyClaim } from "./keys.ts";
 import { readOpenRequests } from "./open-requests.ts";
 import { readTasks, readUntouched } from "./task-list.ts";
-import {
-  createToken,
-  hasTokens,
-  isTokenOf,
-  ownerOfToken,
-  readTokens,
-  revokeToken,
-  type TokenOwner,
-  type TokenRow,
-} from "./tokens.ts";
+import { Tokens } from "./tokens.ts";
 
 /** The task store on a SQL database; `sqliteStore` makes one. */
 export class SqlStore implements TaskStore {
   readonly guarantees = "store";
   readonly checkpointer: GuardedSaver;
+  readonly tokens: Tokens;
   private readonly sql: Database;
   private readonly clock: Clock;
   private readonly leases: Leases;
@@ -67,6 +59,7 @@ export class SqlStore implements TaskStore {
     this.clock = clock;
     this.leases = new Leases(sql, clock);
     this.checkpointer = new GuardedSaver(sql, clock);
+    this.tokens = new Tokens(sql, clock);
   }
 
   bind(workflow: AnyWorkflow): void {
@@ -286,33 +279,6 @@ export class SqlStore implements TaskStore {
     const { serde } = this.checkpointer;
     const at = this.clock.now();
     return this.sql.transaction((sql) => restoreTask(sql, serde, { workflow, taskId, at }, exported), taskId);
-  }
-
-  /** Makes a person's token, in place of an older one; it is told this once and never stored. */
-  createToken(name: string, tenant = ""): Promise<{ readonly token: string; readonly replaced: boolean }> {
-    return this.sql.transaction((sql) => createToken(sql, { name, tenant }, this.clock.now()));
-  }
-
-  /** Who has this token; null where nobody has. */
-  ownerOfToken(token: string): Promise<TokenOwner | null> {
-    return ownerOfToken(this.sql, token);
-  }
-
-  hasTokens(): Promise<boolean> {
-    return hasTokens(this.sql);
-  }
-
-  isTokenOf(name: string, token: string): Promise<boolean> {
-    return isTokenOf(this.sql, name, token);
-  }
-
-  tokens(): Promise<readonly TokenRow[]> {
-    return readTokens(this.sql);
-  }
-
-  /** @returns false where there was none. */
-  revokeToken(name: string): Promise<boolean> {
-    return revokeToken(this.sql, name);
   }
 
   /** Binds a key of a client to a task; the first one counts. */

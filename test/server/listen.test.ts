@@ -119,7 +119,7 @@ test("nobody else on the network is served without tokens, and nothing is left l
     message: expect.stringContaining("token create"),
   });
   const store = sqliteStore(":memory:");
-  const { token } = await store.createToken("ada");
+  const { token } = await store.tokens.create("ada");
   const server = await start({ host: "0.0.0.0", store });
   const url = server.url.replace("0.0.0.0", "127.0.0.1");
   expect((await fetch(`${url}/tasks`)).status).toBe(401);

@@ -282,7 +282,7 @@ describe("an approval", () => {
       message: "refund 4900 for order 77, arrived broken",
       taskId: "r",
     });
-    const tokens = [await http.store.createToken("ada"), await http.store.createToken("bob")];
+    const tokens = [await http.store.tokens.create("ada"), await http.store.tokens.create("bob")];
     const [ada, bob] = tokens.map(({ token }) => ({ authorization: `Bearer ${token}` }));
     const once = await http.post("/tasks/r/resume?wait=10", { approve: true }, ada);
     expect(once.json.waiting).toMatchObject([{ count: 2, approvedBy: ["ada"] }]);
@@ -449,7 +449,7 @@ describe("who asks", () => {
 
   test("with a token it is its owner; without one, or with a wrong one, nobody", async () => {
     const http = new TestApi();
-    const { token } = await http.store.createToken("ada");
+    const { token } = await http.store.tokens.create("ada");
     const wrong: readonly Record<string, string>[] = [
       {},
       { authorization: "Bearer nope" },
@@ -464,8 +464,8 @@ describe("who asks", () => {
     const headers = { authorization: `Bearer ${token}` };
     await http.post("/tasks?wait=10", { ...NETWORK, taskId: "t" }, headers);
     expect((await http.store.firstEvent("t", "started"))?.data.who).toBe("ada");
-    await http.store.revokeToken("ada");
-    await http.store.createToken("bob");
+    await http.store.tokens.revoke("ada");
+    await http.store.tokens.create("bob");
     expectProblem(await http.get("/tasks/t", headers), 401, "INVALID_TOKEN");
   });
 });

@@ -10,7 +10,7 @@ onBothDialects((dialect) => {
   test("K26: a tenant reads nothing of another, and cannot tell it from what does not exist", async () => {
     const http = new TestApi({ store: dialect.open() });
     const bearer = async (name: string, tenant?: string) => ({
-      authorization: `Bearer ${(await http.store.createToken(name, tenant)).token}`,
+      authorization: `Bearer ${(await http.store.tokens.create(name, tenant)).token}`,
     });
     const [acme, zeta, nobody] = [await bearer("ada", "acme"), await bearer("zoe", "zeta"), await bearer("root-1")];
     const ask = async (headers: Record<string, string>): Promise<readonly Answer[]> => [
@@ -76,7 +76,7 @@ onBothDialects((dialect) => {
 
   test("the stored id is never shown: not in tasks, errors, events, lists or headers", async () => {
     const http = new TestApi({ store: dialect.open() });
-    const headers = { authorization: `Bearer ${(await http.store.createToken("eve", "initech")).token}` };
+    const headers = { authorization: `Bearer ${(await http.store.tokens.create("eve", "initech")).token}` };
     const answers = [
       await http.post("/tasks?wait=10", { ...PAY, taskId: "p" }, headers),
       await http.post("/tasks", { ...PAY, taskId: "p" }, headers),

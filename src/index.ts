@@ -17,6 +17,7 @@ export type {
 } from "./workflow/step.ts";
 export { planField } from "./workflow/plan.ts";
 export type { Plan } from "./workflow/plan.ts";
+export type { SensitiveData } from "./workflow/sensitive.ts";
 export { defineTool } from "./workflow/tool.ts";
 export type {
   Approval,
@@ -97,6 +98,7 @@ export type { Brief, BriefRequest } from "./view/brief.ts";
 export type { WorkItem } from "./view/work.ts";
 export { modelFromEnvironment } from "./decision/environment.ts";
 export type { OutputMode } from "./decision/providers.ts";
+export type { SchemaScope, ToolArguments } from "./decision/schema.ts";
 export { sqliteStore } from "./storage/sqlite/sqlite.ts";
 export { openStore } from "./storage/open-store.ts";
 export { postgresStore } from "./storage/postgres/postgres.ts";
@@ -116,7 +118,7 @@ export type { TimeLimits } from "./batch/attempt.ts";
 export { Memories } from "./memory/memories.ts";
 export type { MemoriesOptions, MemoryTask } from "./memory/memories.ts";
 export { Memory } from "./memory/memory.ts";
-export type { ListOptions, RecallOptions, Remembered } from "./memory/memory.ts";
+export type { ListOptions, RecallOptions, Remembered, RememberOptions } from "./memory/memory.ts";
 export type { MemoryOwner } from "./memory/owner.ts";
 export type { MemoryItem, NewMemory, RecalledMemory } from "./memory/value.ts";
 export type { Memorable, MemoryType } from "./workflow/memorable.ts";

@@ -83,7 +83,7 @@ export async function batchCommand(file: string, options: BatchCommandOptions): 
           if (event.kind === "settled") settled.set(event.taskId, event.settled);
           signals.note(event);
           const label = labels.get(event.taskId) ?? event.taskId;
-          told = told.then(async () => progress.tell(label, event, await finishedAs(event)));
+          told = told.then(async () => progress.tell(label, event, await finishedAs(event).catch(() => undefined)));
           // What fails here is thrown where all of it is awaited.
           told.catch(() => {});
         },

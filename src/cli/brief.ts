@@ -5,9 +5,9 @@ import type { WorkflowGraph } from "../compile/workflow-graph.ts";
 import { isWorkflowError } from "../errors.ts";
 import { renderBrief } from "../view/brief.ts";
 import { storeForReading } from "./database.ts";
-import { EXIT } from "./exit.ts";
 import { graphOfTask } from "./graphs.ts";
 import type { CommonOptions } from "./options.ts";
+import { print } from "./print.ts";
 import { printableLines } from "./terminal.ts";
 
 /** `statecard brief`: what somebody needs who takes a task over. */
@@ -15,8 +15,7 @@ export async function briefCommand(taskId: string, options: CommonOptions): Prom
   const store = storeForReading(options.db);
   const graph = await graphAtHand(store, taskId, options.graph);
   const brief = await briefTask(store, taskId, graph?.runtime.workflow);
-  process.stdout.write(`${options.json ? JSON.stringify(brief, null, 2) : printableLines(renderBrief(brief))}\n`);
-  return EXIT.ok;
+  return print(options, brief, printableLines(renderBrief(brief)));
 }
 
 /** The task's graph; null where none of those here has its workflow, or it cannot be loaded. */

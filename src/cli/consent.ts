@@ -10,9 +10,10 @@ import { checkTenant, tenantPrefix } from "../storage/tenants.ts";
 import { sensitiveSources } from "../workflow/sensitive.ts";
 import { workflowsWithin } from "../workflow/within.ts";
 import { storeForReading } from "./database.ts";
-import { EXIT, usage } from "./exit.ts";
+import { usage } from "./exit.ts";
 import { declaredGraphs, loadGraph } from "./graphs.ts";
-import type { CommonOptions, ConsentAction, ConsentCommandOptions } from "./options.ts";
+import type { ConsentAction, ConsentCommandOptions } from "./options.ts";
+import { print } from "./print.ts";
 import { ago, printable } from "./terminal.ts";
 
 /** `statecard consent`: what may go to models elsewhere, by workflow, for all of its tasks. */
@@ -28,11 +29,6 @@ export function consentCommand(
   }
   if (graph === undefined) throw usage(`consent ${action} needs a graph: statecard consent ${action} GRAPH`);
   return action === "withdraw" ? withdraw(graph, kinds, options) : decide(action, graph, kinds, options);
-}
-
-function print(options: CommonOptions, json: unknown, text: string): number {
-  process.stdout.write(`${options.json ? JSON.stringify(json, null, 2) : text}\n`);
-  return EXIT.ok;
 }
 
 async function listConsents(options: ConsentCommandOptions): Promise<number> {

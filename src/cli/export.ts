@@ -6,9 +6,10 @@ import { EXPORT_KEY } from "../storage/export/format.ts";
 import { verifyExport, type VerifiedExport } from "../storage/export/verify.ts";
 import { openStore } from "../storage/open-store.ts";
 import { storeForReading } from "./database.ts";
-import { EXIT, usage } from "./exit.ts";
+import { usage } from "./exit.ts";
 import { howToAnswer } from "./hints.ts";
 import { sameTask, type CommonOptions } from "./options.ts";
+import { print } from "./print.ts";
 import { count, detectTerminal, printable } from "./terminal.ts";
 
 export interface ImportOptions extends CommonOptions {
@@ -20,10 +21,8 @@ function exportKey(): string | undefined {
   return process.env[EXPORT_KEY] || undefined;
 }
 
-function print(options: CommonOptions, json: object, lines: readonly string[]): number {
-  process.stdout.write(`${options.json ? JSON.stringify(json, null, 2) : lines.map(printable).join("\n")}\n`);
-  return EXIT.ok;
-}
+/** Lines that hold what others have written. */
+const printed = (lines: readonly string[]) => lines.map(printable);
 
 /** `statecard export`: a task as a folder. */
 export async function exportCommand(taskId: string, folder: string, options: CommonOptions): Promise<number> {
@@ -35,13 +34,17 @@ export async function exportCommand(taskId: string, folder: string, options: Com
   const artifacts = exported.artifacts.length;
   const child = exported.child === null ? {} : { child: exported.child };
   const json = { taskId, folder, entries: log.count, hash: log.hash, artifacts, signed: key !== undefined, ...child };
-  return print(options, json, [
-    `Exported ${taskId} to ${folder}: ${execution.workflow} v${execution.version}, ${execution.status} at ${execution.step}`,
-    `  ${entries(log.count)}${artifacts > 0 ? `, ${number(artifacts, "artifact")}` : ""}, ${key === undefined ? `not signed (set ${EXPORT_KEY} to sign)` : "signed"}`,
-    ...(exported.child === null
-      ? []
-      : [`  It waits for a task of its own, which it cannot do without: export ${exported.child} too.`]),
-  ]);
+  return print(
+    options,
+    json,
+    printed([
+      `Exported ${taskId} to ${folder}: ${execution.workflow} v${execution.version}, ${execution.status} at ${execution.step}`,
+      `  ${entries(log.count)}${artifacts > 0 ? `, ${number(artifacts, "artifact")}` : ""}, ${key === undefined ? `not signed (set ${EXPORT_KEY} to sign)` : "signed"}`,
+      ...(exported.child === null
+        ? []
+        : [`  It waits for a task of its own, which it cannot do without: export ${exported.child} too.`]),
+    ]),
+  );
 }
 
 /** `statecard verify`: whether an export is what was written; needs no database. */
@@ -52,10 +55,11 @@ export async function verifyCommand(folder: string, options: CommonOptions): Pro
     const message = `${difference}; the log itself holds together (${entries(log.count)}, ${verified.signature}), and statecard import would restore the task from it`;
     throw new WorkflowError("INVALID_EXPORT", message, { details: { taskId, folder } });
   }
-  return print(options, { ok: true, ...told(verified) }, [
-    ...describe(folder, verified),
-    `  ${stateChecked(verified)}`,
-  ]);
+  return print(
+    options,
+    { ok: true, ...told(verified) },
+    printed([...describe(folder, verified), `  ${stateChecked(verified)}`]),
+  );
 }
 
 /** `statecard import`: takes an exported task into the database, rebuilt from its log where need be. */
@@ -71,16 +75,20 @@ export async function importCommand(folder: string, options: ImportOptions): Pro
   if (options.graph !== undefined) await store.append(taskId, 0, "source", { graph: options.graph });
   const task = await describeTask(store, taskId);
   const goesOn = task.status !== "completed";
-  return print(options, { ...told(verified), taskId, status: task.status }, [
-    ...describe(folder, verified),
-    `  ${
-      verified.from === "state.json"
-        ? stateChecked(verified)
-        : `restored from events.log alone, since ${verified.difference}${verified.difference === "state.json is missing" ? " (whether the log was cut off at its end cannot be told without it)" : ""}`
-    }`,
-    `Imported as ${taskId}: ${task.status} at ${task.step}`,
-    ...(goesOn ? [`Go on with:  ${howToAnswer(detectTerminal(), taskId, sameTask(options), task.waiting)}`] : []),
-  ]);
+  return print(
+    options,
+    { ...told(verified), taskId, status: task.status },
+    printed([
+      ...describe(folder, verified),
+      `  ${
+        verified.from === "state.json"
+          ? stateChecked(verified)
+          : `restored from events.log alone, since ${verified.difference}${verified.difference === "state.json is missing" ? " (whether the log was cut off at its end cannot be told without it)" : ""}`
+      }`,
+      `Imported as ${taskId}: ${task.status} at ${task.step}`,
+      ...(goesOn ? [`Go on with:  ${howToAnswer(detectTerminal(), taskId, sameTask(options), task.waiting)}`] : []),
+    ]),
+  );
 }
 
 function importedId(taskId: string): string {

@@ -38,6 +38,7 @@ const STOP_S = "10";
  * @throws USAGE where the programs are missing or will not start; the signal's reason.
  */
 export async function startLocalPostgres(signal: AbortSignal): Promise<LocalPostgres> {
+  signal.throwIfAborted();
   const programs = programsFolder();
   const account = await ownAccount();
   const folder = await mkdtemp(join(tmpdir(), "statecard-postgres-"));

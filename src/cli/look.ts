@@ -1,31 +1,33 @@
-import { describeRequests, describeTask, standingOf, type TaskDescription } from "../compile/describe.ts";
+import {
+  describeRequests,
+  describeTask,
+  standingOf,
+  type TaskDescription,
+  type WaitingRequest,
+} from "../compile/describe.ts";
 import { isoTime, shownEvent, shownRequest, shownTask } from "../compile/iso-times.ts";
 import { needingAnswers } from "../compile/open-requests.ts";
-import type { TaskEvent } from "../compile/store.ts";
+import type { TaskEvent, TaskRow } from "../compile/store.ts";
 import { isPlainObject } from "../internal/json.ts";
 import { databaseFile } from "../storage/sqlite/sqlite.ts";
+import type { TaskStatus } from "../state/execution.ts";
 import { storeForReading } from "./database.ts";
 import type { AnyWorkflow } from "../workflow/define.ts";
 import { targets } from "../workflow/next-step.ts";
-import { EXIT } from "./exit.ts";
 import { withoutPassword } from "./hints.ts";
+import { print } from "./print.ts";
 import { sameTask, wholeNumber, type CommonOptions } from "./options.ts";
 import { ago, count, cut, detectTerminal, emphasise, printable, type Terminal } from "./terminal.ts";
 import { expiry, waitingLines, whoIsAsked } from "./waiting.ts";
 
 /** `statecard tasks` shows so many unless told otherwise, and so many at most. */
 const LISTED = 100;
-const MOST_LISTED = 1_000_000;
-
-function print(options: CommonOptions, json: unknown, text: () => string): number {
-  process.stdout.write(`${options.json ? JSON.stringify(json, null, 2) : text()}\n`);
-  return EXIT.ok;
-}
+const MOST_LISTED = 100_000;
 
 /** `statecard show`: where a task stands. Reads the store alone, so it works without the task's graph. */
 export async function showCommand(taskId: string, options: CommonOptions): Promise<number> {
   const task = await describeTask(storeForReading(options.db), taskId);
-  return print(options, shownTask(task), () => showText(task, options));
+  return print(options, shownTask(task), showText(task, options));
 }
 
 function showText(task: TaskDescription, options: CommonOptions): string {
@@ -57,9 +59,8 @@ export async function historyCommand(taskId: string, options: CommonOptions): Pr
   await describeTask(store, taskId);
   const events = await store.events(taskId);
   const terminal = detectTerminal();
-  return print(options, { taskId, events: events.map(shownEvent) }, () =>
-    events.map((event) => eventLine(terminal, event)).join("\n"),
-  );
+  const lines = events.map((event) => eventLine(terminal, event));
+  return print(options, { taskId, events: events.map(shownEvent) }, lines);
 }
 
 function eventLine(terminal: Terminal, event: TaskEvent): string {
@@ -161,35 +162,45 @@ export async function tasksCommand(options: CommonOptions & { readonly limit?: s
     updatedAt: isoTime(updatedAt),
     ...(waiting.length > 0 ? { waiting: waiting.map(shownRequest) } : {}),
   }));
+  const none = `No tasks yet in ${withoutPassword(databaseFile(options.db))}. Start one with: npx statecard run GRAPH`;
+  const hint = `There are more; show them with --limit ${Math.min(limit * 10, MOST_LISTED)}.`;
+  const lines = rows.length === 0 ? [none] : taskLines(rows);
+  return print(
+    options,
+    { tasks: json, ...(more ? { more } : {}) },
+    more && limit < MOST_LISTED ? [...lines, hint] : lines,
+  );
+}
+
+interface ListedRow extends Pick<TaskRow, "taskId" | "execution" | "updatedAt"> {
+  readonly status: TaskStatus;
+  readonly waiting: readonly WaitingRequest[];
+}
+
+function taskLines(rows: readonly ListedRow[]): readonly string[] {
   const now = Date.now();
   const terminal = detectTerminal();
-  return print(options, { tasks: json, ...(more ? { more } : {}) }, () => {
-    if (rows.length === 0)
-      return `No tasks yet in ${withoutPassword(databaseFile(options.db))}. Start one with: npx statecard run GRAPH`;
-    const cells = rows.map((row): readonly string[] => {
-      const { execution, waiting } = row;
-      const [request] = waiting;
-      const others = waiting.length > 1 ? ` (and ${waiting.length - 1} more)` : "";
-      const stands = request
-        ? `waiting for ${cut(terminal, whoIsAsked(request), 60)}: ${cut(terminal, printable(request.question), 60)}${others}`
-        : `${row.status} at ${execution.step}`;
-      return [
-        printable(cut(terminal, row.taskId, 60)),
-        `${execution.workflow} v${execution.version}`,
-        stands,
-        ago(now - row.updatedAt),
-        request ? expiry(request, now) : "",
-      ];
-    });
-    const widths = [0, 1, 2, 3].map((column) => Math.max(...cells.map((row) => (row[column] ?? "").length)));
-    const lines = cells.map((row) =>
-      row
-        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-        .join("  ")
-        .trimEnd(),
-    );
-    return [...lines, ...(more ? [`There are more; show them with --limit ${limit * 10}.`] : [])].join("\n");
+  const cells = rows.map(({ taskId, execution, status, updatedAt, waiting }): readonly string[] => {
+    const [request] = waiting;
+    const others = waiting.length > 1 ? ` (and ${waiting.length - 1} more)` : "";
+    const stands = request
+      ? `waiting for ${cut(terminal, whoIsAsked(request), 60)}: ${cut(terminal, printable(request.question), 60)}${others}`
+      : `${status} at ${execution.step}`;
+    return [
+      printable(cut(terminal, taskId, 60)),
+      `${execution.workflow} v${execution.version}`,
+      stands,
+      ago(now - updatedAt),
+      request ? expiry(request, now) : "",
+    ];
   });
+  const widths = [0, 1, 2, 3].map((column) => Math.max(...cells.map((row) => (row[column] ?? "").length)));
+  return cells.map((row) =>
+    row
+      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+      .join("  ")
+      .trimEnd(),
+  );
 }
 
 /** `statecard graph`: a workflow's table, as text or as a Mermaid chart. */
@@ -213,25 +224,14 @@ export async function graphCommand(name: string, options: CommonOptions & { merm
             : "model",
   }));
   const mermaid = options.mermaid ? mermaidOf(workflow) : undefined;
-  return print(
-    options,
-    {
-      workflow: workflow.name,
-      version: workflow.version,
-      initial: workflow.initial,
-      steps,
-      ...(mermaid ? { mermaid } : {}),
-    },
-    () => {
-      if (mermaid) return mermaid;
-      const rows = steps.map((step) => {
-        const needs = step.requires.length > 0 ? `   needs ${step.requires.join(", ")}` : "";
-        const writes = step.writes.length > 0 ? `   writes ${step.writes.join(", ")}` : "";
-        return `  ${step.name} (${step.kind}) -> ${step.to.join(" | ") || "end"}${needs}${writes}`;
-      });
-      return [`${workflow.name} v${workflow.version}: ${workflow.goal}`, ...rows].join("\n");
-    },
-  );
+  const { name: title, version, initial } = workflow;
+  const rows = steps.map((step) => {
+    const needs = step.requires.length > 0 ? `   needs ${step.requires.join(", ")}` : "";
+    const writes = step.writes.length > 0 ? `   writes ${step.writes.join(", ")}` : "";
+    return `  ${step.name} (${step.kind}) -> ${step.to.join(" | ") || "end"}${needs}${writes}`;
+  });
+  const text = mermaid ?? [`${title} v${version}: ${workflow.goal}`, ...rows];
+  return print(options, { workflow: title, version, initial, steps, ...(mermaid ? { mermaid } : {}) }, text);
 }
 
 /** The transition table as a Mermaid state diagram. Pure. */

@@ -6,6 +6,7 @@ import type { SqlStore } from "../storage/sql-store.ts";
 import { storeForReading } from "./database.ts";
 import { EXIT, usage } from "./exit.ts";
 import type { CommonOptions, MemoryAction, MemoryCommandOptions } from "./options.ts";
+import { print } from "./print.ts";
 import { ago, count, detectTerminal, emphasise, lasting, printable, shellWord } from "./terminal.ts";
 
 const DEFAULT_LIMIT = 20;
@@ -112,9 +113,4 @@ function show(memories: readonly (MemoryItem | RecalledMemory)[], options: Commo
     ...(memory.expiresAt === undefined ? {} : { expiresAt: isoTime(memory.expiresAt) }),
   }));
   return print(options, { memories: json }, lines.length > 0 ? lines : [none]);
-}
-
-function print(options: CommonOptions, json: unknown, lines: readonly string[]): number {
-  process.stdout.write(`${options.json ? JSON.stringify(json, null, 2) : lines.join("\n")}\n`);
-  return EXIT.ok;
 }

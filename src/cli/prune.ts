@@ -1,9 +1,10 @@
 import { isoTime } from "../compile/iso-times.ts";
 import { removeEnded } from "../compile/prune.ts";
 import { storeForReading } from "./database.ts";
-import { EXIT, usage } from "./exit.ts";
+import { usage } from "./exit.ts";
 import { graphIds, loadGraphs } from "./graphs.ts";
 import { wholeNumber, type CommonOptions } from "./options.ts";
+import { print } from "./print.ts";
 import { count } from "./terminal.ts";
 
 export interface PruneCommandOptions extends CommonOptions {
@@ -23,14 +24,11 @@ export async function pruneCommand(options: PruneCommandOptions): Promise<number
   const store = storeForReading(options.db);
   const graphs = await loadGraphs(graphIds(options.graphs), store);
   const before = Date.now() - days * DAY_MS;
-  let ended = 0;
-  for (const { runtime } of graphs.values()) {
-    ended += await removeEnded({ store, workflow: runtime.workflow, before, isDry });
-  }
+  const workflows = [...graphs.values()].map(({ runtime }) => runtime.workflow);
+  const ended = await removeEnded({ store, workflows, before, isDry });
   await store.close();
   const tasks = `${count(ended)} ${ended === 1 ? "task" : "tasks"} that ended before ${isoTime(before)}`;
   const text = isDry ? `There are ${tasks}; nothing was removed.` : `Removed ${tasks}.`;
   const json = { before: isoTime(before), [isDry ? "ended" : "removed"]: ended };
-  process.stdout.write(`${options.json ? JSON.stringify(json, null, 2) : text}\n`);
-  return EXIT.ok;
+  return print(options, json, text);
 }

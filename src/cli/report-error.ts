@@ -1,13 +1,14 @@
 import { CommanderError } from "commander";
 import { isWorkflowError } from "../errors.ts";
 import { redact } from "../internal/redact.ts";
-import { EXIT, exitCodeOf } from "./exit.ts";
+import { EXIT, exitCodeOf, exitWith } from "./exit.ts";
 import { howToResume } from "./hints.ts";
 import { Interrupted } from "./interruptible.ts";
 import { sameTask, type CommonOptions } from "./options.ts";
 import { detectTerminal, printableLines } from "./terminal.ts";
 
-/** Prints an error for a person or, as JSON, for a program, and with it how to go on.
+/**
+ * Prints an error for a person or, as JSON, for a program, and with it how to go on.
  *
  * @returns the exit code.
  */
@@ -20,12 +21,8 @@ export function reportError(error: unknown, json: boolean, options: CommonOption
   const known = describeError(error);
   if (json) printJson(known);
   else process.stderr.write(`${printableLines(`${known.code}: ${known.message}`)}${howToGoOn(known, options)}\n`);
-  if (known.code === "INTERRUPTED") {
-    // A step that ignores the abort would hold the process, and its task is free for others now.
-    process.stdout.write("", () => process.exit(EXIT.interrupted));
-    return EXIT.interrupted;
-  }
-  return exitCodeOf(error);
+  // A step that ignores the abort would hold the process, and its task is free for others now.
+  return known.code === "INTERRUPTED" ? exitWith(EXIT.interrupted) : exitCodeOf(error);
 }
 
 interface DescribedError {

@@ -2,9 +2,10 @@ import { WorkflowError } from "../errors.ts";
 import { openStore } from "../storage/open-store.ts";
 import { checkTenant } from "../storage/tenants.ts";
 import { storeForReading } from "./database.ts";
-import { EXIT, usage } from "./exit.ts";
+import { usage } from "./exit.ts";
 import type { CommonOptions, TokenAction } from "./options.ts";
 import { checkName } from "./person.ts";
+import { print } from "./print.ts";
 import { printable, shellWord } from "./terminal.ts";
 
 export interface TokenCommandOptions extends CommonOptions {
@@ -25,11 +26,6 @@ export function tokenCommand(
   }
   if (name === undefined) throw usage(`token ${action} needs the name of a person`);
   return action === "create" ? createToken(checkName(name), options) : revokeToken(checkName(name), options);
-}
-
-function print(options: CommonOptions, json: unknown, text: string): number {
-  process.stdout.write(`${options.json ? JSON.stringify(json, null, 2) : text}\n`);
-  return EXIT.ok;
 }
 
 async function createToken(name: string, options: TokenCommandOptions): Promise<number> {

@@ -54,8 +54,8 @@ export async function workerCommand(options: WorkerCommandOptions): Promise<numb
   });
   // It takes up jobs at once, before it has said that it is ready.
   const stopped = untilSignal(worker);
-  await Promise.race([worker.ready(), stopped]);
-  announce([...graphs.keys()], concurrency, queue.connection.where, options);
+  const isReady = await Promise.race([worker.ready().then(() => true), stopped.then(() => false)]);
+  if (isReady) announce([...graphs.keys()], concurrency, queue.connection.where, options);
   await stopped;
   await queue.close();
   await store.close();

@@ -30,7 +30,7 @@ export interface Exposure {
   readonly withheld: readonly string[];
   /** What nobody has decided about yet; null where nothing is left open. */
   readonly needed: NeededConsent | null;
-  /** Where the prompt goes. */
+  /** The host that the prompt goes to, as decisions are kept for it; empty where it does not matter. */
   readonly destination: string;
 }
 
@@ -86,7 +86,7 @@ export async function withheldFromAgents(
   return exposure(kinds, consent, agents, await store.consents(taskId, workflow.name)).withheld;
 }
 
-/** The same for one destination, from the decisions that are kept. Pure. */
+/** What a prompt for one destination may show, from what is settled and the decisions that are kept. Pure. */
 function exposure(
   kinds: readonly string[],
   { kinds: settled = {} }: ConsentOptions,

@@ -3,8 +3,9 @@ import { sensitiveSources } from "../workflow/sensitive.ts";
 import { workflowsWithin } from "../workflow/within.ts";
 import { isDecided } from "./decided-consents.ts";
 import type { Runtime } from "./runtime.ts";
-import type { OpenFilter, OpenPlace, OpenRequest, UntouchedTask } from "./store.ts";
+import type { OpenFilter, OpenPlace, OpenRequest } from "./store.ts";
 import { removeExpired } from "./time-to-live.ts";
+import { untouched } from "./untouched.ts";
 
 const PAGE = 500;
 
@@ -18,18 +19,19 @@ const PAGE = 500;
  */
 export async function* dueTasks(runtime: Runtime, limit = PAGE): AsyncGenerator<string, void> {
   await removeUntouched(runtime, limit);
-  const { store, clock } = runtime;
   const seen = new Set<string>();
-  for await (const { taskId } of openRequests(runtime, { dueBy: clock.now(), limit })) {
-    if (seen.has(taskId)) continue;
-    seen.add(taskId);
-    if ((await store.look(taskId))?.quarantine === null) yield taskId;
+  for (const found of [pastDeadline(runtime, limit), decidedConsents(runtime, limit)]) {
+    for await (const taskId of found) {
+      if (seen.has(taskId)) continue;
+      seen.add(taskId);
+      if ((await runtime.store.look(taskId))?.quarantine === null) yield taskId;
+    }
   }
-  for await (const taskId of decidedConsents(runtime, limit)) {
-    if (seen.has(taskId)) continue;
-    seen.add(taskId);
-    if ((await store.look(taskId))?.quarantine === null) yield taskId;
-  }
+}
+
+/** Tasks whose time for an answer is over. */
+async function* pastDeadline(runtime: Runtime, limit: number): AsyncGenerator<string, void> {
+  for await (const { taskId } of openOf(runtime, { dueBy: runtime.clock.now(), limit })) yield taskId;
 }
 
 /**
@@ -41,13 +43,13 @@ async function* decidedConsents(runtime: Runtime, limit: number): AsyncGenerator
   const asking = workflowsWithin(workflow).filter((each) => sensitiveSources(each).size > 0);
   const names = new Set(asking.map(({ name }) => name));
   if (names.size === 0 || !(await store.allConsents()).some((row) => names.has(row.workflow))) return;
-  for await (const { taskId, request } of openRequests(runtime, { approvals: true, limit })) {
+  for await (const { taskId, request } of openOf(runtime, { approvals: true, limit })) {
     if (await isDecided(store, taskId, request)) yield taskId;
   }
 }
 
 /** Open requests of a workflow, page by page. */
-async function* openRequests(
+async function* openOf(
   { store, workflow }: Runtime,
   filter: Pick<OpenFilter, "dueBy" | "approvals" | "limit">,
 ): AsyncGenerator<OpenRequest, void> {
@@ -65,21 +67,11 @@ async function removeUntouched(runtime: Runtime, limit: number): Promise<void> {
   const { store, workflow, clock } = runtime;
   if (workflow.timeToLiveMs === Infinity) return;
   const since = clock.now() - workflow.timeToLiveMs;
-  for (let after: UntouchedTask | undefined; ;) {
-    const page = await store.untouchedTasks({
-      workflow: workflow.name,
-      since,
-      limit,
-      ...(after ? { after } : {}),
-    });
-    for (const { taskId } of page) {
-      try {
-        await removeExpired(runtime, taskId);
-      } catch (error) {
-        if (!isWorkflowError(error, "TASK_QUARANTINED")) throw error;
-      }
+  for await (const { taskId } of untouched(store, { workflow: workflow.name, since, limit })) {
+    try {
+      await removeExpired(runtime, taskId);
+    } catch (error) {
+      if (!isWorkflowError(error, "TASK_QUARANTINED")) throw error;
     }
-    after = page.at(-1);
-    if (page.length < limit) return;
   }
 }

@@ -24,9 +24,9 @@ export async function openApprovals(
   const approvals: OpenApproval[] = [];
   const rows = new Map<string, TaskRow | null>();
   for (let { after } = filter; ;) {
-    const limit = filter.limit - approvals.length;
-    const page = await store.openRequests({ ...filter, approvals: true, limit, ...(after ? { after } : {}) });
+    const page = await store.openRequests({ ...filter, approvals: true, ...(after ? { after } : {}) });
     for (const { taskId, request } of page) {
+      if (approvals.length === filter.limit && after) return { approvals, next: after };
       after = { taskId, id: request.id, ...(request.expiresAt === undefined ? {} : { expiresAt: request.expiresAt }) };
       if (!rows.has(taskId)) rows.set(taskId, await askingRow(store, taskId));
       const row = rows.get(taskId);
@@ -35,8 +35,7 @@ export async function openApprovals(
       for (const described of await describeRequests(store, taskId, open))
         if (row) approvals.push({ row, request: described });
     }
-    if (page.length < limit || !after) return { approvals, next: null };
-    if (approvals.length === filter.limit) return { approvals, next: after };
+    if (page.length < filter.limit || !after) return { approvals, next: null };
   }
 }
 

@@ -2,21 +2,19 @@ import type { AnyWorkflow } from "../workflow/define.ts";
 import { workflowsWithin } from "../workflow/within.ts";
 import { parentTaskId } from "./child.ts";
 import { removeIf } from "./remove.ts";
-import type { TaskStore, UntouchedTask } from "./store.ts";
+import type { TaskStore } from "./store.ts";
+import { untouched } from "./untouched.ts";
 
 /** Which tasks are removed. */
 export interface Pruning {
   readonly store: TaskStore;
-  /** Those of this workflow, and of workflows that are steps of it. */
-  readonly workflow: AnyWorkflow;
+  /** Those of these workflows, and of workflows that are steps of them. */
+  readonly workflows: readonly AnyWorkflow[];
   /** Those that ended before then, in milliseconds since the epoch. */
   readonly before: number;
   /** True where they are only counted. */
   readonly isDry?: boolean;
 }
-
-/** So many rows are read at once. */
-const PAGE = 500;
 
 /**
  * Removes tasks that ended long ago, completed or cancelled, with all that is stored of them: log, journal, artifacts,
@@ -24,22 +22,14 @@ const PAGE = 500;
  *
  * @returns how many.
  */
-export async function removeEnded({ store, workflow, before, isDry = false }: Pruning): Promise<number> {
+export async function removeEnded({ store, workflows, before, isDry = false }: Pruning): Promise<number> {
   let removed = 0;
-  for (const { name } of workflowsWithin(workflow)) {
-    for (let after: UntouchedTask | undefined; ;) {
-      const page = await store.untouchedTasks({
-        workflow: name,
-        since: before,
-        limit: PAGE,
-        ...(after ? { after } : {}),
-      });
-      for (const { taskId } of page) {
-        const isOver = () => mayGo(store, taskId, before);
-        if (isDry ? await isOver() : await removeIf(store, taskId, isOver)) removed++;
-      }
-      after = page.at(-1);
-      if (page.length < PAGE) break;
+  // One may be a step of several.
+  const names = new Set(workflows.flatMap((each) => workflowsWithin(each).map(({ name }) => name)));
+  for (const workflow of names) {
+    for await (const { taskId } of untouched(store, { workflow, since: before })) {
+      const isOver = () => mayGo(store, taskId, before);
+      if (isDry ? await isOver() : await removeIf(store, taskId, isOver)) removed++;
     }
   }
   return removed;

@@ -56,7 +56,7 @@ function memorableIn(tool: AnyTool | undefined, result: CallResult): readonly Me
 
 async function write(memory: Memory, found: Parameters<Memory["remember"]>[0], isSensitive: boolean): Promise<string> {
   try {
-    const { id, type, priority } = (await memory.remember(found, isSensitive)).memory;
+    const { id, type, priority } = (await memory.remember(found, { isSensitive })).memory;
     return `${id} (${type}, priority ${priority})`;
   } catch (error) {
     // One that cannot be written would fail the task for ever; a store that is away may be there the next time.

@@ -4,6 +4,7 @@ import { signedIn } from "./identity.ts";
 import { MUST_BE_NEW } from "./runtime.ts";
 import type { WorkflowGraph } from "./workflow-graph.ts";
 
+/** What is said of a task beside its input. */
 export interface StartOptions {
   /** Who starts it, as the log shows it. */
   readonly who?: string | undefined;

@@ -105,6 +105,7 @@ export interface UntouchedFilter {
   readonly limit: number;
 }
 
+/** A task that nothing has happened to since. */
 export interface UntouchedTask {
   readonly taskId: string;
   /** Milliseconds since the epoch. */

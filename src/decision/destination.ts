@@ -28,13 +28,14 @@ const HOSTS: Readonly<Record<string, string>> = {
 /**
  * Says where the prompts of a model go. Only what is known to stay here counts as local: an address of the loopback
  * interface, a model that says `isLocal` of itself, or a host that the caller vouches for. A model that Ollama runs in
- * its cloud is elsewhere, though its address is here.
+ * its cloud is elsewhere, though its address is here. A model that `wraps` another is where that one is.
  *
  * @param localHosts hosts, with their port where they have one, that count as this machine.
  */
 export function destinationOf(model: BaseChatModel, localHosts: readonly string[] = []): Destination {
-  const type = model._llmType();
   const properties = model as unknown as Properties;
+  if (isModel(properties.wraps)) return destinationOf(properties.wraps, localHosts);
+  const type = model._llmType();
   const label = labelOf(properties, type);
   if (properties.isLocal === true) return { name: type, model: label, isLocal: true };
   const url = addressOf(properties, type);
@@ -46,6 +47,10 @@ export function destinationOf(model: BaseChatModel, localHosts: readonly string[
     model: label === name ? name : `${label} at ${name}`,
     isLocal: name === host ? isHere : localHosts.includes(name),
   };
+}
+
+function isModel(wrapped: unknown): wrapped is BaseChatModel {
+  return typeof propertiesOf(wrapped)._llmType === "function";
 }
 
 const OLLAMAS_CLOUD = "ollama.com";

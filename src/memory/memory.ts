@@ -41,6 +41,11 @@ export interface ListOptions {
   readonly type?: MemoryType;
 }
 
+export interface RememberOptions {
+  /** True for what may not be shown to a model that nobody has allowed: a long text is condensed by code alone. */
+  readonly isSensitive?: boolean;
+}
+
 /** What a write did. */
 export interface Remembered {
   readonly memory: MemoryItem;
@@ -65,11 +70,9 @@ export class Memory {
    * Writes a memory. Secrets are taken out, a long text is condensed, and what is remembered already is written
    * once, however many write it at the same time.
    *
-   * @param isSensitive true for what may not be shown to a model that nobody has allowed: a long text is condensed by
-   *   code alone.
    * @throws INVALID_OPTIONS for a memory without text or with a priority that there is not.
    */
-  async remember(memory: NewMemory, isSensitive = false): Promise<Remembered> {
+  async remember(memory: NewMemory, { isSensitive = false }: RememberOptions = {}): Promise<Remembered> {
     const { text, said, isCondensed } = await this.shortText(memory.text, isSensitive);
     const value = checkedValue({ ...memory, text }, this.store.now());
     // Without a model's sentence, which comes out differently each time: the same text is the same memory.

@@ -1,5 +1,6 @@
 import type { OpenPlace } from "../compile/store.ts";
 import { WorkflowError } from "../errors.ts";
+import { expiryOf } from "../storage/open-requests.ts";
 import { shownId, storedIdFor, type Caller } from "./caller.ts";
 
 /** A place in the list of tasks. */
@@ -8,9 +9,6 @@ export interface Cursor {
   /** As it is stored. */
   readonly taskId: string;
 }
-
-/** Stands for the time of what does not expire. */
-const NEVER = "never";
 
 /** A place as clients get it. */
 export function cursorOf(caller: Caller, { updatedAt, taskId }: Cursor): string {
@@ -25,18 +23,16 @@ export function readCursor(caller: Caller, cursor: string): Cursor {
 }
 
 /** A place in the list of approvals, as clients get it. */
-export function approvalCursor(caller: Caller, { expiresAt, id, taskId }: OpenPlace): string {
-  const expires = Math.ceil(expiresAt ?? Infinity);
-  const when = Number.isSafeInteger(expires) ? expires : NEVER;
-  return Buffer.from(`${when} ${id} ${shownId(caller, taskId)}`).toString("base64url");
+export function approvalCursor(caller: Caller, place: OpenPlace): string {
+  return Buffer.from(`${expiryOf(place)} ${place.id} ${shownId(caller, place.taskId)}`).toString("base64url");
 }
 
 /** @throws INVALID_REQUEST. */
 export function readApprovalCursor(caller: Caller, cursor: string): OpenPlace {
   const text = Buffer.from(cursor, "base64url").toString();
-  const [, expiresAt, id, taskId = ""] = /^(never|-?\d{1,16}) ([\x21-\x7e]{1,200}) (.+)$/s.exec(text) ?? [];
+  const [, expiresAt, id, taskId = ""] = /^(-?\d{1,16}) ([\x21-\x7e]{1,200}) (.+)$/s.exec(text) ?? [];
   if (expiresAt === undefined || id === undefined) throw noCursor();
-  return { id, taskId: idIn(caller, taskId), ...(expiresAt === NEVER ? {} : { expiresAt: Number(expiresAt) }) };
+  return { id, taskId: idIn(caller, taskId), expiresAt: Number(expiresAt) };
 }
 
 /** @throws INVALID_REQUEST. */

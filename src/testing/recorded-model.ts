@@ -26,11 +26,12 @@ export function recordingModel(model: BaseChatModel): RecordingModel {
 
 export class RecordingModel extends BaseChatModel {
   readonly calls: RecordedCall[] = [];
-  private readonly model: BaseChatModel;
+  /** What sensitive data may go to goes by it. */
+  readonly wraps: BaseChatModel;
 
   constructor(model: BaseChatModel) {
     super({ maxRetries: 0 });
-    this.model = model;
+    this.wraps = model;
   }
 
   override _llmType(): string {
@@ -38,7 +39,7 @@ export class RecordingModel extends BaseChatModel {
   }
 
   override async _generate(messages: BaseMessage[], options: BaseChatModelCallOptions): Promise<ChatResult> {
-    const message = await this.model.invoke(messages, { signal: options.signal });
+    const message = await this.wraps.invoke(messages, { signal: options.signal });
     const { usage_metadata: usage } = message;
     const { text } = message;
     this.calls.push({ prompt: promptOf(messages), answer: redact(text), ...(usage ? { usage } : {}) });

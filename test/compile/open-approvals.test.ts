@@ -62,5 +62,8 @@ test("pages go on behind what was shown, and hold nothing twice", async () => {
     if (!next) break;
     after = next;
   }
-  expect(pages).toEqual([["a", "b"], ["c", "d"], []]);
+  expect(pages).toEqual([
+    ["a", "b"],
+    ["c", "d"],
+  ]);
 });

@@ -1,5 +1,5 @@
 import { ChatOpenAI } from "@langchain/openai";
-import { scriptedModel } from "statecard/testing";
+import { recordingModel, scriptedModel } from "statecard/testing";
 import { afterEach, expect, test, vi } from "vitest";
 import { destinationOf } from "../../src/decision/destination.ts";
 import { RemoteModel } from "../support/remote-model.ts";
@@ -42,4 +42,11 @@ test("only what is known to be here is here", () => {
   }
   expect(at("http://10.0.0.1/", ["10.0.0.1"])).toBe(true);
   expect(at("http://10.0.0.1:81/", ["10.0.0.1"])).toBe(false);
+});
+
+test("a model that records another is where that one is", () => {
+  expect(destinationOf(recordingModel(scriptedModel([]))).isLocal).toBe(true);
+  expect(destinationOf(recordingModel(openai("https://proxy.example:8443/v1")))).toEqual(
+    destinationOf(openai("https://proxy.example:8443/v1")),
+  );
 });

@@ -74,10 +74,8 @@ async function sweepDeadlines({ queue, graphs }: UpkeepOptions): Promise<number>
  */
 async function pruneEnded({ store, graphs, keepEndedMs }: UpkeepOptions): Promise<number> {
   if (keepEndedMs === undefined) return 0;
-  let removed = 0;
-  for (const { runtime } of graphs.values()) {
-    const before = runtime.clock.now() - keepEndedMs;
-    removed += await removeEnded({ store, workflow: runtime.workflow, before });
-  }
-  return removed;
+  const runtimes = [...graphs.values()].map(({ runtime }) => runtime);
+  const workflows = runtimes.map(({ workflow }) => workflow);
+  const [now = 0] = runtimes.map(({ clock }) => clock.now());
+  return removeEnded({ store, workflows, before: now - keepEndedMs });
 }

@@ -1,5 +1,6 @@
 import { DelayedError, WaitingError, Worker, type Job } from "bullmq";
 import type { TaskDescription } from "../../compile/describe.ts";
+import { tenantOf } from "../../compile/task-id.ts";
 import type { WorkflowGraph } from "../../compile/workflow-graph.ts";
 import { isWorkflowError, WorkflowError } from "../../errors.ts";
 import { redact } from "../../internal/redact.ts";
@@ -208,9 +209,9 @@ export class TaskWorker {
 
   /** What BullMQ does not limit: it counts a run that is put off for its tenant as one that has begun. */
   private limitsOf({ runtime }: WorkflowGraph, taskId: string): readonly NamedLimit[] {
-    const tenant = /^@([^/]+)\//.exec(taskId)?.[1];
+    const tenant = tenantOf(taskId);
     const { graphLimits, tenantLimits } = this.options;
-    const ofTenant = tenant === undefined ? undefined : tenantLimits?.get(tenant);
+    const ofTenant = tenantLimits?.get(tenant);
     const rate = graphLimits?.get(runtime.workflow.name)?.rate;
     return [
       ...(ofTenant ? [{ name: `@${tenant}`, limit: ofTenant }] : []),

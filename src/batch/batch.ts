@@ -1,5 +1,5 @@
 import type { TaskDescription } from "../compile/describe.ts";
-import { isPartlyDecided } from "../compile/open-requests.ts";
+import { canGoOn } from "../compile/open-requests.ts";
 import type { WorkflowGraph } from "../compile/workflow-graph.ts";
 import { isWorkflowError, type ErrorCode } from "../errors.ts";
 import type { Fields } from "../state/fields.ts";
@@ -173,8 +173,8 @@ export async function advance(options: Runner, job: Job, stop: AbortSignal, cut:
   const { taskId } = job.task;
   const before = await standing(store, taskId);
   const found = before && ended(before, clock.now());
-  const isThrough = found && !(found === "waiting" && (await isPartlyDecided(store, taskId)));
-  if (isThrough) return { taskId, outcome: found, ran: job.ran, error: before.lastError ?? null };
+  const goesOn = found === "waiting" && (await canGoOn(store, taskId, await store.look(taskId), clock.now()));
+  if (found && !goesOn) return { taskId, outcome: found, ran: job.ran, error: before.lastError ?? null };
   if (before === null) await options.beforeStart?.(taskId);
   options.onEvent?.({ kind: "started", taskId });
   const run = await runOnce(options, job.task, before, stop, cut);

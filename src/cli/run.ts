@@ -1,5 +1,6 @@
 import { describeTask, type TaskDescription } from "../compile/describe.ts";
 import { shownTask } from "../compile/iso-times.ts";
+import { canGoOn } from "../compile/open-requests.ts";
 import { replyTo } from "../compile/reply-to.ts";
 import type { TaskStore } from "../compile/store.ts";
 import { newTaskId } from "../compile/task-id.ts";
@@ -19,7 +20,6 @@ import { systemUser } from "../internal/system-user.ts";
 import { whoAnswers } from "./person.ts";
 import { ON_COMMAND_LINE, verdictOf, type VerdictOptions } from "./replies.ts";
 import { detectTerminal, printable } from "./terminal.ts";
-import { isExpired } from "../people/expiry.ts";
 
 export interface RunCommandOptions extends CommonOptions {
   readonly task?: string;
@@ -81,7 +81,6 @@ export async function resumeCommand(taskId: string, options: ResumeCommandOption
     process.stdout.write(`Deleted ${printable(taskId)}.\n`);
     return EXIT.ok;
   }
-  const now = graph.runtime.clock.now();
   if (verdict) {
     await runInterruptibly(graph, taskId, await replyTo(store, task, verdict, options.request, ON_COMMAND_LINE), {
       who,
@@ -89,7 +88,7 @@ export async function resumeCommand(taskId: string, options: ResumeCommandOption
   } else if (task.status === "completed") {
     const message = `task ${taskId} was completed; there is nothing to resume; start a new one with: npx statecard run ${task.workflow}`;
     throw new WorkflowError("TASK_FINISHED", message, { details: { taskId } });
-  } else if (!task.waiting || task.waiting.some((request) => isExpired(request, now))) {
+  } else if (!task.waiting || (await canGoOn(store, taskId, await store.look(taskId), graph.runtime.clock.now()))) {
     await runInterruptibly(graph, taskId, null);
   }
   if (options.chat) return chat({ graph, store, taskId, start: null, options: sameTask(options), who });

@@ -11,6 +11,7 @@ import type { Decision } from "../workflow/record.ts";
 import { pause, type Action } from "./action.ts";
 import { taskFinished } from "./admit-input.ts";
 import { childTaskId, type ChildRunner, type ChildStanding } from "./child.ts";
+import { answerable } from "./open-requests.ts";
 import type { Runtime } from "./runtime.ts";
 
 /** A child workflow as its parent's step runs it. */
@@ -58,17 +59,26 @@ export async function runChild(action: Action, decision: number, child: ChildCal
   const { execution } = action.snapshot;
   const isUntrusted = execution.untrusted === true && !runtime.workflow.steps[execution.step]?.trusted;
   // An answer that came in time is passed on before the child looks at the clock.
-  const earlier = await runtime.store.requests(lease.taskId, decision, forks);
-  const known = earlier.filter((row) => row.answer !== null && row.request.id.startsWith(prefix));
-  let news = await passAll(action, childId, known, prefix);
+  const { store } = runtime;
+  const earlier = await store.requests(lease.taskId, decision, forks, prefix);
+  let news = await passAll(action, childId, earlier, prefix);
+  let isAsking = earlier.some(({ answer }) => answer === null);
+  /** Nobody has to answer at the parent what the child asks no more: it has expired, or was decided elsewhere. */
+  const ask = async (requests: readonly Request[]) => {
+    const asked = requests.map((request) => ({ ...request, id: prefix + request.id }));
+    if (isAsking || asked.length > 0) await store.replaceRequests(lease, { decision, forks, prefix }, asked);
+    isAsking = asked.length > 0;
+    return asked;
+  };
   for (;;) {
     await requireGoingOn(runtime, lease.taskId);
-    const standing = await runner.run(childId, input, config, news, isUntrusted);
-    const asked =
-      standing.kind === "ended" ? [] : standing.requests.map((request) => ({ ...request, id: prefix + request.id }));
-    await withdrawOthers(action, decision, prefix, asked);
+    const standing = await runner.run(childId, input, config, news, isUntrusted).catch(async (error: unknown) => {
+      // It may have gone on before it failed. Whoever has lost the task has nothing more to say.
+      await ask(await answerable(store, childId, await store.look(childId))).catch(() => {});
+      throw error;
+    });
+    const asked = await ask(standing.kind === "ended" ? [] : standing.requests);
     if (standing.kind === "ended") return standing;
-    await runtime.store.addRequests(lease.taskId, decision, forks, asked);
     await copyVotes(action, childId, standing.requests, prefix);
     const answered = await answersFor(action, asked);
     for (const { request } of answered) {
@@ -95,21 +105,6 @@ async function requireGoingOn({ store }: Runtime, taskId: string): Promise<void>
 async function passAll(action: Action, childId: string, rows: readonly RequestRow[], prefix: string): Promise<boolean> {
   for (const row of rows) await passOn(action, childId, row, prefix);
   return rows.length > 0;
-}
-
-/** What the child asks no more, nobody has to answer at its parent either: it may have been decided elsewhere, or have expired. */
-async function withdrawOthers(
-  { runtime: { store }, lease: { taskId }, forks }: Action,
-  decision: number,
-  prefix: string,
-  asked: readonly Request[],
-): Promise<void> {
-  const still = new Set(asked.map(({ id }) => id));
-  const rows = await store.requests(taskId, decision, forks);
-  const others = rows
-    .filter(({ answer, request: { id } }) => answer === null && id.startsWith(prefix) && !still.has(id))
-    .map(({ request: { id } }) => id);
-  if (others.length > 0) await store.withdrawRequests(taskId, others);
 }
 
 /** Whoever edited a call in the child has approved what it is now, so the parent's copy counts them too. */

@@ -93,6 +93,7 @@ async function shownOf(
   const isWhole = !workflow || withheld.length === 0;
   const whole: Withheld = {
     hide: (text) => text,
+    seen: (observation) => observation,
     snapshot: { execution: { ...execution, taskId }, state },
     observation: execution.observation ?? (await openingMessage(store, taskId)),
     // What calls were made with tells which kinds of data their results hold.

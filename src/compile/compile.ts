@@ -9,7 +9,6 @@ import { systemClock, type Clock } from "../internal/clock.ts";
 import { declareSecrets } from "../internal/redact.ts";
 import type { Memories } from "../memory/memories.ts";
 import { askedConsent } from "../people/consent-request.ts";
-import { isExpired } from "../people/expiry.ts";
 import { NAMED_REPLIES } from "../people/replies.ts";
 import type { Execution } from "../state/execution.ts";
 import type { Fields } from "../state/fields.ts";
@@ -24,7 +23,7 @@ import type { ChildRunner } from "./child.ts";
 import type { ConsentOptions } from "./consent.ts";
 import { InProcessStore } from "./in-process-store.ts";
 import { leanWriters, NodeBody, Route } from "./node-body.ts";
-import { openRequests } from "./open-requests.ts";
+import { answerable, canGoOn } from "./open-requests.ts";
 import { outsideFor } from "./outside.ts";
 import { STOP, UNTRUSTED, type Runtime } from "./runtime.ts";
 import { stepNode } from "./step-node.ts";
@@ -242,7 +241,7 @@ function namesWithin(workflow: AnyWorkflow): ReadonlySet<string> {
 }
 
 function childRunner(graph: WorkflowGraph, step: string): ChildRunner {
-  const { store, workflow } = graph.runtime;
+  const { store, workflow, clock } = graph.runtime;
   return {
     async cancel(taskId, by) {
       try {
@@ -253,10 +252,9 @@ function childRunner(graph: WorkflowGraph, step: string): ChildRunner {
     },
     async run(taskId, input, config, hasNews, untrusted) {
       const head = await store.head(taskId);
-      const open = await openRequests(store, taskId, head);
-      const now = graph.runtime.clock.now();
+      const open = await answerable(store, taskId, head);
       // A consent may be needed no more: its model may be another one since.
-      const mayGoOn = hasNews || open.some((request) => isExpired(request, now) || askedConsent(request));
+      const mayGoOn = hasNews || open.some(askedConsent) || (await canGoOn(store, taskId, head, clock.now()));
       const waiting = open.length > 0 && !mayGoOn;
       const marked = untrusted ? { [UNTRUSTED]: true } : {};
       const own = {
@@ -275,7 +273,7 @@ function childRunner(graph: WorkflowGraph, step: string): ChildRunner {
       for (;;) {
         const after = await store.head(taskId);
         if (!after) throw new WorkflowError("STEP_FAILED", `workflow ${workflow.name} in step ${step} did not start`);
-        const requests = await openRequests(store, taskId, after);
+        const requests = await answerable(store, taskId, after);
         if (requests.length > 0) return { kind: "waiting", requests };
         ({ execution } = after);
         if (execution.pending === null) break;

@@ -2,8 +2,7 @@ import type { BaseCheckpointSaver } from "@langchain/langgraph-checkpoint";
 import { WorkflowError } from "../errors.ts";
 import type { Clock } from "../internal/clock.ts";
 import type { ConsentFilter, ConsentRow, TenantConsentRow } from "../people/consent.ts";
-import type { OwnerState, Request, RequestRow, Vote } from "../people/requests.ts";
-import { countVote } from "../people/votes.ts";
+import type { OwnerState, Request, RequestPlace, RequestRow, Vote } from "../people/requests.ts";
 import { executionSchema, type CallResult } from "../state/execution.ts";
 import { stateIn } from "../state/fields.ts";
 import { GRACE_MS, type Holder, type Intent, type IntentState, type NewArtifact } from "../tools/journal.ts";
@@ -11,6 +10,7 @@ import type { Artifact, ArtifactInfo } from "../workflow/artifact.ts";
 import type { AnyWorkflow } from "../workflow/define.ts";
 import { InProcessConsents } from "./in-process-consents.ts";
 import { pageOfOpen, pageOfTasks, pageOfUntouched } from "./in-process-lists.ts";
+import { InProcessRequests } from "./in-process-requests.ts";
 import { judge, migratingSaver, workflowOf } from "./releases.ts";
 import { tenantOf } from "./task-id.ts";
 import type {
@@ -33,7 +33,7 @@ interface TaskMemory {
   held: "running" | "closing" | null;
   forks: number;
   forkedFrom: string | null;
-  requests: Map<string, RequestRow>;
+  readonly requests: InProcessRequests;
   events: TaskEvent[];
   journal: Map<string, { attempt: number; token: number; deadline: number; result: CallResult | null }>;
   pauses: Map<number, ParentPause>;
@@ -73,7 +73,7 @@ export class InProcessStore implements TaskStore {
         held: null,
         forks: 0,
         forkedFrom: null,
-        requests: new Map(),
+        requests: new InProcessRequests(),
         events: [],
         journal: new Map(),
         pauses: new Map(),
@@ -158,35 +158,26 @@ export class InProcessStore implements TaskStore {
   }
 
   async addRequests(taskId: string, decision: number, forks: number, requests: readonly Request[]): Promise<void> {
-    const known = this.of(taskId).requests;
-    for (const request of requests) {
-      if (known.has(request.id)) continue;
-      known.set(request.id, { request, decision, forks, answer: null, answeredBy: null, approvedBy: [] });
-    }
+    this.of(taskId).requests.add({ decision, forks }, requests);
   }
 
-  async requests(taskId: string, decision: number, forks: number): Promise<readonly RequestRow[]> {
-    return [...this.of(taskId).requests.values()].filter((row) => row.decision === decision && row.forks === forks);
+  async requests(taskId: string, decision: number, forks: number, prefix = ""): Promise<readonly RequestRow[]> {
+    return this.of(taskId).requests.at({ decision, forks, prefix });
   }
 
   async request(taskId: string, id: string): Promise<RequestRow | null> {
-    return this.of(taskId).requests.get(id) ?? null;
+    return this.of(taskId).requests.get(id);
   }
 
-  async withdrawRequests(taskId: string, ids: readonly string[]): Promise<void> {
-    const { requests } = this.of(taskId);
-    for (const id of ids) if (requests.get(id)?.answer === null) requests.delete(id);
+  async replaceRequests({ taskId, token }: Holder, place: RequestPlace, requests: readonly Request[]): Promise<void> {
+    const memory = this.of(taskId);
+    if (memory.token !== token || !memory.held) throw staleHolder(taskId);
+    memory.requests.replace(place, requests);
   }
 
   async answer(taskId: string, id: string, vote: Vote): Promise<OwnerState> {
     const memory = this.of(taskId);
-    const row = memory.requests.get(id) ?? null;
-    const counted = countVote(taskId, id, row, vote, this.clock.now());
-    if (row && "final" in counted) {
-      memory.requests.set(id, { ...row, answer: counted.final, answeredBy: vote.who });
-    } else if (row && "approvedBy" in counted) {
-      memory.requests.set(id, { ...row, approvedBy: [...row.approvedBy, counted.approvedBy] });
-    }
+    memory.requests.vote(taskId, id, vote, this.clock.now());
     const { who, answer, reason } = vote;
     await this.append(taskId, -1, "answered", { id, who, answer, ...(reason === undefined ? {} : { reason }) });
     return memory.held ?? "free";
@@ -263,7 +254,7 @@ export class InProcessStore implements TaskStore {
   }
 
   async hasAnswers(taskId: string): Promise<boolean> {
-    return [...this.of(taskId).requests.values()].some((row) => row.answer !== null);
+    return this.of(taskId).requests.hasAnswers();
   }
 
   async append(taskId: string, revision: number, kind: string, data: Readonly<Record<string, unknown>>): Promise<void> {
@@ -301,9 +292,9 @@ export class InProcessStore implements TaskStore {
     for (const taskId of this.memory.keys()) {
       const head = tenant === undefined || tenantOf(taskId) === tenant ? await this.look(taskId) : null;
       if (!head || (workflow ?? head.execution.workflow) !== head.execution.workflow) continue;
-      const waiting = [...this.of(taskId).requests.values()].filter(
-        (row) => row.answer === null && row.decision === head.execution.pending?.decision && row.forks === head.forks,
-      );
+      const { pending } = head.execution;
+      const asked = pending ? await this.requests(taskId, pending.decision, head.forks) : [];
+      const waiting = asked.filter((row) => row.answer === null);
       const updatedAt = this.of(taskId).events.at(-1)?.at ?? 0;
       const stands = { taskId, execution: head.execution, updatedAt, waiting: waiting.map((row) => row.request) };
       rows.push(head.quarantine === null ? stands : { ...stands, quarantine: head.quarantine });

@@ -2,7 +2,7 @@ import { INTERRUPT } from "@langchain/langgraph";
 import { WorkflowError } from "../errors.ts";
 import { shorten } from "../internal/json.ts";
 import { redact, redactDeep } from "../internal/redact.ts";
-import { askedConsent, consentEditFault } from "../people/consent-request.ts";
+import { askedConsent, consentEditFault, distinctRequests } from "../people/consent-request.ts";
 import { countVote } from "../people/votes.ts";
 import { readReplies } from "../people/replies.ts";
 import { isPassedOn, type Answer, type Request, type Vote } from "../people/requests.ts";
@@ -13,7 +13,7 @@ import type { AnyTool } from "../workflow/tool.ts";
 import { isFinished } from "../workflow/next-step.ts";
 import { childOf } from "../workflow/within.ts";
 import { asksNothing, checkWorkflow, taskFinished, unknownTask } from "./admit-input.ts";
-import { openRequests } from "./open-requests.ts";
+import { answerable, openRequests } from "./open-requests.ts";
 import type { Runtime } from "./runtime.ts";
 import type { TaskHead, TaskStore } from "./store.ts";
 
@@ -105,7 +105,7 @@ async function openOrShown(
   head: TaskHead,
   shown: readonly Request[],
 ): Promise<readonly Request[]> {
-  const open = await openRequests(store, taskId, head);
+  const open = await answerable(store, taskId, head);
   const { pending } = head.execution;
   if (pending?.kind !== "calls" || store.guarantees === "store") return open;
   const rows = await store.requests(taskId, pending.decision, head.forks);
@@ -120,8 +120,9 @@ async function notOpen(
   open: readonly Request[],
 ): Promise<WorkflowError> {
   const known = await store.request(taskId, id);
-  const now = open.map((request) => request.id).join(", ") || "nothing";
-  const details = { taskId, id, open };
+  const distinct = distinctRequests(open);
+  const now = distinct.map((request) => request.id).join(", ") || "nothing";
+  const details = { taskId, id, open: distinct };
   const isUsed = known?.answer && known.decision !== head.execution.pending?.decision;
   if (known && isUsed && known.request.kind !== "question" && !askedConsent(known.request)) {
     const message = `approval ${id} of task ${taskId} was used already: an approval holds once; open now: ${now}`;

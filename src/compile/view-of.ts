@@ -13,7 +13,7 @@ import { barAtTheEnd } from "../view/status-bar/told.ts";
 import type { StandingSnapshot } from "../view/scene.ts";
 import { hideDeep } from "../view/hidden-values.ts";
 import { givenIn, transcript, type Turn } from "../view/transcript.ts";
-import { withhold, WITHHELD_NOTE } from "../view/withhold.ts";
+import { withhold, WITHHELD_NOTE, type Withheld } from "../view/withhold.ts";
 import type { AnyWorkflow, Snapshot } from "../workflow/define.ts";
 import type { Phase } from "../workflow/plan.ts";
 import { sensitiveSources } from "../workflow/sensitive.ts";
@@ -106,8 +106,10 @@ export function promptFrom({ told, events, options, assignment = [], memory, wit
 } {
   const { workflow } = told;
   const { snapshot: whole, observation: latest } = told;
-  const all = { snapshot: whole, observation: latest, turns: transcript(events), given: givenIn(events), hide: null };
-  const { snapshot, observation, turns, given, hide } = withheld.length > 0 ? withhold(workflow, withheld, all) : all;
+  const all = { snapshot: whole, observation: latest, turns: transcript(events), given: givenIn(events) };
+  const rest = withheld.length > 0 ? withhold(workflow, withheld, all) : null;
+  const { snapshot, observation, turns, given } = rest ?? all;
+  const hide = rest?.hide ?? null;
   const standing = standingIn(events, withheldKey(workflow, withheld));
   const { memories } = workflow.sensitive;
   const remembered = memories !== undefined && withheld.includes(memories) ? [] : memory;
@@ -122,15 +124,19 @@ export function promptFrom({ told, events, options, assignment = [], memory, wit
     assignment: hide ? [...assignment.map(hide), WITHHELD_NOTE] : assignment,
     memory: hide ? remembered.map(hide) : remembered,
     // What it shows was hidden by what was known then.
-    standing: standing && hide && shows(standing, hide) ? null : standing,
+    standing: standing && rest && shows(standing, rest) ? null : standing,
   };
   return { input, hide };
 }
 
-/** Whether a snapshot's texts hold something that is hidden now. */
-function shows({ state, shown, recent, observation }: StandingSnapshot, hide: (text: string) => string): boolean {
-  const parts = [state, shown ?? null, recent, observation ?? null];
-  return !jsonEqual(parts, hideDeep(parts, hide));
+/** Whether a snapshot holds something that is hidden now. What a value could be taken for, such as a field's name, does not count. */
+function shows(
+  { state, shown = {}, recent, observation }: StandingSnapshot,
+  { hide, seen }: Pick<Withheld, "hide" | "seen">,
+): boolean {
+  const parts = [Object.values(state), Object.values(shown), recent];
+  if (!jsonEqual(parts, hideDeep(parts, hide))) return true;
+  return observation !== undefined && !jsonEqual(observation, seen(observation));
 }
 
 /** What a snapshot leaves out: the kinds of data, and what was declared to be of them. Empty where nothing is. */

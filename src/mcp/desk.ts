@@ -59,7 +59,6 @@ export class TaskDesk {
   async list(limit = LISTED): Promise<DeskAnswer> {
     const { store } = this.options;
     const rows = await store.tasks({ limit });
-    const graphs = new Map<string, Promise<WorkflowGraph | null>>();
     const tasks = await Promise.all(
       rows.map(async (row) => {
         const { taskId, execution, updatedAt } = row;
@@ -72,7 +71,7 @@ export class TaskDesk {
           step: execution.step,
           status,
           updatedAt: new Date(updatedAt).toISOString(),
-          ...(request ? { waitsFor: await this.waitsFor(row, request, graphs) } : {}),
+          ...(request ? { waitsFor: await this.waitsFor(row, request) } : {}),
         };
       }),
     );
@@ -118,15 +117,9 @@ export class TaskDesk {
   }
 
   /** What a task waits for; only of what kind that is where the agent may not see all of its workflow's data. */
-  private async waitsFor(
-    { taskId, execution: { workflow } }: TaskRow,
-    request: WaitingRequest,
-    graphs: Map<string, Promise<WorkflowGraph | null>>,
-  ): Promise<string> {
+  private async waitsFor({ taskId, execution: { workflow } }: TaskRow, request: WaitingRequest): Promise<string> {
     if (!askedConsent(request)) {
-      const loading = graphs.get(workflow) ?? this.options.graphOf(taskId, workflow).catch(() => null);
-      graphs.set(workflow, loading);
-      const graph = await loading;
+      const graph = await this.options.graphOf(taskId, workflow).catch(() => null);
       // Of a workflow that is not at hand nobody knows what it declares.
       const { withheld, hidesInner } = graph ? await hiddenParts(graph, taskId) : { withheld: [], hidesInner: true };
       if (withheld.length > 0 || hidesInner) return request.kind;

@@ -58,15 +58,32 @@ export interface Vote {
 /** What the owner of a task was doing when an answer was stored; `closing` and `free` need a wake-up. */
 export type OwnerState = "running" | "closing" | "free";
 
+/** Whoever runs a task, by its lease. */
+interface Holder {
+  readonly taskId: string;
+  readonly token: number;
+}
+
+/** The requests of one decision whose ids begin alike. */
+export interface RequestPlace extends Pick<RequestRow, "decision" | "forks"> {
+  readonly prefix: string;
+}
+
 /** Where requests and answers are kept. */
 export interface RequestStore {
   /** Adds requests that are not there yet. */
   addRequests(taskId: string, decision: number, forks: number, requests: readonly Request[]): Promise<void>;
-  /** The requests of one decision, by id. */
-  requests(taskId: string, decision: number, forks: number): Promise<readonly RequestRow[]>;
+  /** The requests of one decision, by id; of those that begin with a prefix, where one is given. */
+  requests(taskId: string, decision: number, forks: number, prefix?: string): Promise<readonly RequestRow[]>;
   request(taskId: string, id: string): Promise<RequestRow | null>;
-  /** Takes back those of these requests that have no answer, with the approvals of some that they have; they can be added anew. */
-  withdrawRequests(taskId: string, ids: readonly string[]): Promise<void>;
+  /**
+   * Makes these the requests without an answer at a place, at once: adds what is missing, and takes back what is not
+   * among them, with the approvals of some that it has. What was answered stays as it is.
+   *
+   * @param holder who runs the task.
+   * @throws STALE_WRITE where somebody else does.
+   */
+  replaceRequests(holder: Holder, place: RequestPlace, requests: readonly Request[]): Promise<void>;
   /**
    * Stores an answer; the first one wins. Where several people have to approve, it counts one of them
    * until there are enough. Needs no lease.

@@ -15,9 +15,10 @@ export function countVote(taskId: string, id: string, row: RequestRow | null, vo
   const refuse = (code: ErrorCode, why: string): never => {
     throw new WorkflowError(code, `request ${id} of task ${taskId} ${why}`, { details: { taskId, id } });
   };
-  if (!row && isPassedOn(id))
-    refuse("STALE_RESUME", "is not open any more; read the task again to see what it asks now");
   if (!row) {
+    // What a workflow within asks no more is gone.
+    if (isPassedOn(id))
+      return refuse("STALE_RESUME", "is not open any more; read the task again to see what it asks now");
     throw new WorkflowError(
       "UNKNOWN_REQUEST",
       `task ${taskId} has no request ${id}; read the task again to see what it asks`,

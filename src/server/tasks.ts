@@ -10,7 +10,7 @@ import {
 import { isoTime, shownRequest, shownTask, type ShownTask } from "../compile/iso-times.ts";
 import { signedIn } from "../compile/identity.ts";
 import { recordReplies, resumeOf } from "../compile/record-answers.ts";
-import { needingAnswers } from "../compile/open-requests.ts";
+import { canGoOn, needingAnswers } from "../compile/open-requests.ts";
 import { replyTo, type PersonsReply, type ReplyWords } from "../compile/reply-to.ts";
 import { startOnly } from "../compile/start-only.ts";
 import { checkTaskId, newTaskId } from "../compile/task-id.ts";
@@ -19,7 +19,6 @@ import type { WorkflowGraph } from "../compile/workflow-graph.ts";
 import { isWorkflowError, WorkflowError } from "../errors.ts";
 import { digest } from "../internal/digest.ts";
 import { redact } from "../internal/redact.ts";
-import { isExpired } from "../people/expiry.ts";
 import type { SqlStore } from "../storage/sql-store.ts";
 import { shown, storedIdFor, type Caller } from "./caller.ts";
 import { cursorOf, readCursor } from "./cursor.ts";
@@ -180,8 +179,7 @@ export class Tasks {
         if (!isWorkflowError(error, "TASK_BUSY") || error.details.recorded !== true) throw error;
       }
     } else {
-      const now = runtime.clock.now();
-      if (task.waiting && !task.waiting.some((request) => isExpired(request, now)))
+      if (task.waiting && !(await canGoOn(this.store, stored, head, runtime.clock.now())))
         throw isWaiting(stored, task.waiting);
       const data = { who: caller.who, ...(reason === undefined ? {} : { reason: redact(reason) }) };
       await this.store.append(stored, task.revision, "resumed", data);

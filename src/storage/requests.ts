@@ -1,5 +1,5 @@
 import { tenantOf } from "../compile/task-id.ts";
-import type { Answer, Request, RequestRow, Vote } from "../people/requests.ts";
+import type { Answer, Request, RequestPlace, RequestRow, Vote } from "../people/requests.ts";
 import { countVote } from "../people/votes.ts";
 import { appendEvent } from "./events.ts";
 import { expiryOf, OPENS } from "./open-requests.ts";
@@ -59,32 +59,39 @@ export async function insertRequest(
   return added > 0;
 }
 
-/** Takes back those of these requests that have no answer, within a transaction; the log gets that too. */
-export async function withdrawRequests(sql: Sql, taskId: string, ids: readonly string[], at: number): Promise<void> {
-  for (const id of ids) {
-    const withdrawn = await sql.run(
-      `delete from statecard_requests where task_id = ? and id = ? and answer is null`,
-      taskId,
-      id,
-    );
-    if (withdrawn === 0) continue;
+/** Makes these the requests without an answer at a place, within a transaction; the log gets what changes too. */
+export async function replaceRequests(
+  sql: Sql,
+  taskId: string,
+  place: RequestPlace,
+  requests: readonly Request[],
+  at: number,
+): Promise<void> {
+  const asked = new Set(requests.map(({ id }) => id));
+  for (const { answer, request } of await readRequests(sql, taskId, place)) {
+    const { id } = request;
+    if (answer !== null || asked.has(id)) continue;
+    await sql.run(`delete from statecard_requests where task_id = ? and id = ?`, taskId, id);
     await sql.run(`delete from statecard_votes where task_id = ? and request_id = ?`, taskId, id);
     await appendEvent(sql, taskId, { revision: -1, kind: "withdrawn", at, data: { id } });
   }
+  await addRequests(sql, taskId, place, requests, at);
 }
 
-/** The requests of one decision, by id. */
+/** The requests at a place, by id. */
 export async function readRequests(
   sql: Sql,
   taskId: string,
-  decision: number,
-  forks: number,
+  { decision, forks, prefix }: RequestPlace,
 ): Promise<readonly RequestRow[]> {
   const rows = await sql.all<StoredRequest>(
-    `select ${REQUEST_COLUMNS} from statecard_requests where task_id = ? and decision = ? and forks = ? order by id`,
+    `select ${REQUEST_COLUMNS} from statecard_requests
+     where task_id = ? and decision = ? and forks = ? and substr(id, 1, ?) = ? order by id`,
     taskId,
     decision,
     forks,
+    prefix.length,
+    prefix,
   );
   return Promise.all(rows.map((row) => toRequestRow(sql, taskId, row)));
 }

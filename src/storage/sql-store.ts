@@ -17,7 +17,7 @@ import { tenantOf } from "../compile/task-id.ts";
 import type { Clock } from "../internal/clock.ts";
 import { faultPoint } from "../internal/fault-point.ts";
 import type { ConsentFilter, ConsentRow, TenantConsentRow } from "../people/consent.ts";
-import type { OwnerState, Request, RequestRow, Vote } from "../people/requests.ts";
+import type { OwnerState, Request, RequestPlace, RequestRow, Vote } from "../people/requests.ts";
 import type { CallResult } from "../state/execution.ts";
 import type { Holder, Intent, IntentState, NewArtifact } from "../tools/journal.ts";
 import type { Artifact, ArtifactInfo } from "../workflow/artifact.ts";
@@ -37,7 +37,7 @@ import { intend, letGo, recordResult, resultOf } from "./journal.ts";
 import { SqlMemoryStore, type MemoryStoreOptions } from "./memory-store.ts";
 import type { StoredVerdict } from "./migrate-stored.ts";
 import { putParentPause, readParentPauses } from "./parent-pauses.ts";
-import { addRequests, hasAnswers, readRequest, readRequests, storeVote, withdrawRequests } from "./requests.ts";
+import { addRequests, hasAnswers, readRequest, readRequests, replaceRequests, storeVote } from "./requests.ts";
 import type { Database } from "./sql.ts";
 import { addWake, readWakes, removeWake, type Wake } from "./wakes.ts";
 import { claimKey, releaseKey, type ClaimedKey, type KeyClaim } from "./keys.ts";
@@ -138,17 +138,20 @@ export class SqlStore implements TaskStore {
     return this.sql.transaction((sql) => addRequests(sql, taskId, { decision, forks }, requests, at), taskId);
   }
 
-  requests(taskId: string, decision: number, forks: number): Promise<readonly RequestRow[]> {
-    return readRequests(this.sql, taskId, decision, forks);
+  requests(taskId: string, decision: number, forks: number, prefix = ""): Promise<readonly RequestRow[]> {
+    return readRequests(this.sql, taskId, { decision, forks, prefix });
   }
 
   request(taskId: string, id: string): Promise<RequestRow | null> {
     return readRequest(this.sql, taskId, id);
   }
 
-  withdrawRequests(taskId: string, ids: readonly string[]): Promise<void> {
+  replaceRequests({ taskId, token }: Lease, place: RequestPlace, requests: readonly Request[]): Promise<void> {
     const at = this.clock.now();
-    return this.sql.transaction((sql) => withdrawRequests(sql, taskId, ids, at), taskId);
+    return this.sql.transaction(async (sql) => {
+      await requireLease(sql, taskId, token);
+      await replaceRequests(sql, taskId, place, requests, at);
+    }, taskId);
   }
 
   async answer(taskId: string, id: string, vote: Vote): Promise<OwnerState> {

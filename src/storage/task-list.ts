@@ -44,7 +44,9 @@ export async function readTasks(sql: Sql, releases: Releases, filter: TaskFilter
   for (const head of heads) {
     const execution = JSON.parse(head.execution) as Execution;
     const { pending } = execution;
-    const asked = pending ? await readRequests(sql, head.task_id, pending.decision, head.forks) : [];
+    const asked = pending
+      ? await readRequests(sql, head.task_id, { decision: pending.decision, forks: head.forks, prefix: "" })
+      : [];
     const waiting = asked.filter((row) => row.answer === null).map((row) => row.request);
     const quarantine = await releases.quarantineOf(head.task_id, head);
     const stands = { taskId: head.task_id, execution, updatedAt: Number(head.updated_at), waiting };

@@ -59,24 +59,40 @@ export function callChecks(check: MakeCheck): readonly StoreCheck[] {
       assert.deepEqual((await store.request(taskId, "a1.0.0"))?.answer, rejected);
     }),
     check(
-      "what is withdrawn is not open, and its approvals are gone; what was answered stays",
+      "requests replace those that nobody has answered, with their approvals; what was answered stays",
       async (store, taskId) => {
-        await (await StoredTask.start(store, taskId)).ask("How urgent is it?");
-        const asked = ["w1.0/a1.0.0", "w1.0/a1.1.0", "w1.0/a1.2.0"].map((id) => approval(id, { count: 2 }));
-        const open = async () => (await store.requests(taskId, 1, 0)).map(({ request: { id } }) => id);
-        const [first = "", answered = "", other = ""] = asked.map(({ id }) => id);
-        await store.addRequests(taskId, 1, 0, asked);
+        const { lease } = await StoredTask.start(store, taskId);
+        const place = { decision: 1, forks: 0, prefix: "w1.0.1/" };
+        const ids = ["w1.0.1/a1.0.0", "w1.0.1/a1.1.0", "w1.0.1/a1.2.0", "w1.0.10/a1.0.0"];
+        const asked = ids.map((id) => approval(id, { count: 2 }));
+        const [first = "", answered = "", added = "", elsewhere = ""] = ids;
+        const open = async () => (await store.requests(taskId, 1, 0)).map(({ request: { id } }) => id).toSorted();
+        await store.addRequests(taskId, 1, 0, [...asked.slice(0, 2), ...asked.slice(3)]);
         await store.answer(taskId, first, { answer: approve, who: "ann" });
         await store.answer(taskId, answered, { answer: { type: "reject", reason: "" }, who: "ann" });
-        await store.withdrawRequests(taskId, [first, answered, "w1.0/unknown"]);
-        await store.withdrawRequests(`${taskId}-other`, [other]);
-        assert.deepEqual(await open(), [answered, other]);
+        await store.replaceRequests(lease, place, asked.slice(2, 3));
+        assert.deepEqual(await open(), [answered, added, elsewhere]);
+        const inPlace = await store.requests(taskId, 1, 0, place.prefix);
+        assert.deepEqual(inPlace.map(({ request: { id } }) => id).toSorted(), [answered, added]);
         await refuses("STALE_RESUME", () => store.answer(taskId, first, { answer: approve, who: "bob" }));
         assert.deepEqual((await store.request(taskId, answered))?.answer, { type: "reject", reason: "" });
-        await store.addRequests(taskId, 1, 0, asked);
+        await store.replaceRequests(lease, place, asked.slice(0, 3));
+        assert.deepEqual(await open(), ids);
         assert.deepEqual((await store.request(taskId, first))?.approvedBy, []);
+        assert.deepEqual((await store.request(taskId, answered))?.answer, { type: "reject", reason: "" });
       },
     ),
+    check("requests are replaced by whoever runs the task, and by nobody who has lost it", async (store, taskId) => {
+      const { lease } = await StoredTask.start(store, taskId);
+      const place = { decision: 1, forks: 0, prefix: "w1.0/" };
+      await store.replaceRequests(lease, place, [approval("w1.0/a1.0.0")]);
+      await store.release(lease);
+      const next = await store.acquire(taskId);
+      await refuses("STALE_WRITE", () => store.replaceRequests(lease, place, []));
+      assert.equal((await store.requests(taskId, 1, 0)).length, 1);
+      await store.replaceRequests(next, place, []);
+      assert.deepEqual(await store.requests(taskId, 1, 0), []);
+    }),
     check("of many that approve at once, one decides", async (store, taskId) => {
       await store.addRequests(taskId, 1, 0, [approval("a1.0.0")]);
       const tries = await Promise.allSettled(

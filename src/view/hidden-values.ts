@@ -67,17 +67,21 @@ export class HiddenValues {
   /**
    * What takes these values out of texts, and inner addresses where they are hidden too. A value counts where it
    * stands by itself, in any case and with any blanks between its words; a text in other forms of the same characters
-   * is read as the usual ones.
+   * is read as the usual ones. What stands there for something withheld stays as it is.
+   *
+   * @param kinds the kinds of data that are withheld.
    */
-  hider(mark: string, hidesAddresses: boolean): (text: string) => string {
+  hider(kinds: readonly string[], hidesAddresses: boolean): (text: string) => string {
+    const kept = new Set([HIDDEN, ...kinds.map(marker)]);
     // The longest first: one value may begin like another.
     const longest = (of: ReadonlySet<string>) => [...of].toSorted((a, b) => b.length - a.length);
     const all = [...longest(this.pieces).map(anywhere), ...longest(this.values).map(byItself)];
     const sources = hidesAddresses ? [...all, ...INNER_ADDRESSES] : all;
     const patterns: RegExp[] = [];
     for (let at = 0; at < sources.length; at += PER_PATTERN)
-      patterns.push(new RegExp(sources.slice(at, at + PER_PATTERN).join("|"), "giu"));
-    const without = (text: string) => patterns.reduce((rest, pattern) => rest.replaceAll(pattern, mark), text);
+      patterns.push(new RegExp([...[...kept].map(anywhere), ...sources.slice(at, at + PER_PATTERN)].join("|"), "giu"));
+    const stands = (found: string) => (kept.has(found) ? found : HIDDEN);
+    const without = (text: string) => patterns.reduce((rest, pattern) => rest.replaceAll(pattern, stands), text);
     return (text) => {
       const plain = text.normalize("NFKC");
       if (plain === text) return without(text);

@@ -23,6 +23,8 @@ export interface WholeTask {
 export interface Withheld extends WholeTask {
   /** Takes what is withheld out of any text. */
   readonly hide: (text: string) => string;
+  /** An observation as it may be shown. */
+  readonly seen: (observation: Observation) => Observation;
 }
 
 /**
@@ -41,7 +43,7 @@ export function withhold(workflow: AnyWorkflow, kinds: readonly string[], task: 
   };
   const { messages, innerAddresses } = workflow.sensitive;
   const values = valuesIn(workflow, task, fieldKind);
-  const hide = values.hider(HIDDEN, innerAddresses !== undefined && hidden.has(innerAddresses));
+  const hide = values.hider(kinds, innerAddresses !== undefined && hidden.has(innerAddresses));
   const deep = <T>(value: T): T => hideDeep(value, hide);
   const results = new ResultHider(workflow, hidden, task.turns, hide);
   const plans = new Set(Object.values(workflow.steps).map((step) => planFieldOf(step)));
@@ -102,6 +104,7 @@ export function withhold(workflow: AnyWorkflow, kinds: readonly string[], task: 
     turns,
     given: task.given ? fields(task.given) : null,
     hide,
+    seen,
   };
 }
 

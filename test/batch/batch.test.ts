@@ -172,6 +172,30 @@ describe("the same batch again", () => {
   });
 });
 
+test("a task that waits and does not fit the release any more holds back no other", async () => {
+  const release = (version: number, schema: z.ZodType) =>
+    defineWorkflow({
+      name: "release",
+      version,
+      state: { amount: field(schema) },
+      input: ["amount"],
+      initial: "asking",
+      steps: {
+        asking: { to: ["ended"], run: ({ amount }) => (amount === 5 ? { ask: "Is it right?" } : { next: "ended" }) },
+        ended: { final: true },
+      },
+    });
+  const store = sqliteStore(":memory:");
+  await compile(release(1, z.number()), { store }).invoke({ amount: 5 }, { configurable: { thread_id: "old" } });
+  const tasks = [
+    { taskId: "old", input: {} },
+    { taskId: "new", input: { amount: "six" } },
+  ];
+  const graph = compile(release(2, z.string()), { store });
+  const settled = await runBatch(graph, { tasks, workers: 1, attempts: 1, backoffMs: 1 });
+  expect(outcomes(settled)).toEqual({ old: "waiting", new: "completed" });
+});
+
 describe("a stop", () => {
   test("begins nothing more, lets a step end, and leaves the rest for the next time", async () => {
     const stop = new AbortController();

@@ -9,6 +9,7 @@ import {
   sqliteStore,
   wakeDue,
   type CompileOptions,
+  type StepContext,
 } from "statecard";
 import { onFaultPoint, scriptedModel } from "statecard/testing";
 import { describe, expect, test } from "vitest";
@@ -344,4 +345,78 @@ test("a refusal for want of a kind names the command that allows it, with its te
   });
   await expect(graph.invoke(begin, config())).rejects.toThrow("(statecard consent allow letter) and resume");
   await expect(graph.invoke(begin, config("@acme/t"))).rejects.toThrow("consent allow letter --tenant acme)");
+});
+
+/** Has letters written within another workflow; one of them asks first. */
+function nested(first: string, second: string) {
+  const writing = defineWorkflow({
+    ...letter,
+    initial: "begun",
+    steps: {
+      begun: {
+        to: ["writing"],
+        run: ({ email }: { email: string | null }, { observation }: StepContext) =>
+          email === null && observation?.kind !== "answer" ? { ask: "To whom?" } : { next: "writing" },
+      },
+      ...letter.steps,
+    },
+  } as never) as typeof letter;
+  const all = {
+    over: () => [first, second],
+    input: (email: unknown) => (email === "" ? {} : { email: String(email) }),
+  };
+  const steps = { all: { ...letters.steps.all, map: { ...letters.steps.all.map, ...all, workflow: writing } } };
+  const list = defineWorkflow({ ...letters, steps: { ...letters.steps, ...steps } } as never) as typeof letters;
+  return defineWorkflow({
+    name: "office",
+    version: 1,
+    state: {},
+    initial: "working",
+    steps: { working: { workflow: list, to: ["done"] }, done: { final: true } },
+  });
+}
+
+const open = async (store: TaskStore) => (await describeTask(store, "t")).waiting?.map(({ id }) => id);
+
+test("a list within a workflow goes on after a decision elsewhere, though one of it asks something", async () => {
+  const store = sqliteStore(":memory:");
+  const model = new RemoteModel([done]);
+  const graph = compile(nested(EMAIL, ""), { model, store });
+  await graph.invoke({}, config());
+  expect(await open(store)).toEqual(["w1.0/w1.0.0/c2.0", "w1.0/w1.0.1/q1.0"]);
+  await store.keepConsents("t", both(true));
+  expect(await wakeDue(graph)).toEqual(["t"]);
+  expect(model.prompts).toHaveLength(1);
+  expect(await open(store)).toEqual(["w1.0/w1.0.1/q1.0"]);
+  expect(await wakeDue(graph)).toEqual([]);
+});
+
+test("a consent keeps its id while it is open, though another comes to ask for the same", async () => {
+  const store = sqliteStore(":memory:");
+  const graph = compile(nested("", EMAIL), { model: new RemoteModel([done, done]), store });
+  await graph.invoke({}, config());
+  const before = await open(store);
+  expect(before).toEqual(["w1.0/w1.0.0/q1.0", "w1.0/w1.0.1/c2.0"]);
+  await graph.invoke(new Command({ resume: { "w1.0/w1.0.0/q1.0": "to her" } }), config());
+  expect(await open(store)).toHaveLength(1);
+  const approved = await graph.invoke(new Command({ resume: { "w1.0/w1.0.1/c2.0": "approve" } }), config());
+  expect(approved.execution.status).toBe("completed");
+});
+
+test("a run that fails after a decision elsewhere is told once", async () => {
+  const store = sqliteStore(":memory:");
+  let tries = 0;
+  const model = new RemoteModel([]);
+  model._generate = () => {
+    tries++;
+    return Promise.reject(new Error("401 no key"));
+  };
+  const graph = compile(nested(EMAIL, EMAIL), { model, store });
+  await graph.invoke({}, config());
+  await store.keepConsents("t", both(true));
+  await expect(wakeDue(graph)).rejects.toMatchObject({ code: "MODEL_FAILED" });
+  const tried = tries;
+  expect(await wakeDue(graph)).toEqual([]);
+  expect(tries).toBe(tried);
+  expect((await describeTask(store, "t")).status).toBe("failed");
 });

@@ -189,6 +189,23 @@ describe("before anything sensitive goes to a model that is not here", () => {
   });
 });
 
+const looking = defineWorkflow({
+  name: "looking",
+  version: 1,
+  state: { contact: field(z.string()).sensitive("personal data"), phone: field(z.string()), rest: field(z.string()) },
+  input: ["contact", "phone", "rest"],
+  tools: {
+    lookUp: defineTool({
+      description: "Looks up.",
+      effect: "read",
+      parameters: z.object({ id: z.string() }),
+      run: ({ id }) => `found ${id} ${"x ".repeat(300)}`,
+    }),
+  },
+  initial: "work",
+  steps: { work: { tools: ["lookUp"], to: ["work", "done"] }, done: { final: true } },
+});
+
 describe("what is withheld", () => {
   const refused = { consent: { kinds: { code: "withhold", keys: "withhold", "personal data": "withhold" } } } as const;
   const settled = { consent: { kinds: { ...refused.consent.kinds, "inner addresses": "allow" } } } as const;
@@ -259,6 +276,20 @@ describe("what is withheld", () => {
     expect(standingIn([event(["a"])], ["b"])).toBeNull();
     expect(standingIn([event(["a"])], [])).toBeNull();
   });
+
+  test.each(["zyx4711", "phone", "lookUp", "personal", "data", "withheld", "results"])(
+    "leaves a snapshot standing where a value is called as a part of every prompt: %s",
+    async (contact) => {
+      const calls = Array.from({ length: 5 }, (_, index) => ({
+        calls: [{ tool: "lookUp", args: { id: `i${index}` } }],
+      }));
+      const model = new RemoteModel([...calls, { next: "done" }]);
+      const store = sqliteStore(":memory:");
+      const graph = compile(looking, { model, store, ...refused, view: { policy: "adaptive", provider: "openai" } });
+      await graph.invoke({ contact, rest: "word ".repeat(900), message: "go" }, config());
+      expect((await store.events("t")).filter(({ kind }) => kind === "snapshot")).toHaveLength(1);
+    },
+  );
 
   test("what people write and what is remembered can be of a kind", async () => {
     const private_ = defineWorkflow({

@@ -5,6 +5,7 @@ import { scriptedModel } from "statecard/testing";
 import { expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
 import { declareSecrets } from "../../src/internal/redact.ts";
+import { TaskDesk } from "../../src/mcp/desk.ts";
 import { mcpServer } from "../../src/mcp/server.ts";
 
 const note = defineWorkflow({
@@ -210,4 +211,28 @@ test("nor where a workflow within the task asks", async () => {
   await store.keepConsents("t", [row]);
   expect(JSON.stringify(await call("list_tasks", {}))).toContain(EMAIL);
   expect(JSON.stringify(await call("read_task", { task: "t" }))).toContain(`Is it ${EMAIL}?`);
+});
+
+test("a task is judged by its own graph, though another has a workflow of the same name", async () => {
+  const open = { ...account, state: { ...account.state, email: field(z.string()) } };
+  const store = sqliteStore(":memory:");
+  const compiled = (workflow: object) => compile(workflow as typeof account, { store, model: scriptedModel([ask]) });
+  const graphs: Record<string, ReturnType<typeof compiled>> = {
+    open: compiled(defineWorkflow(open as never)),
+    hiding: compiled(account),
+  };
+  for (const [task, graph] of Object.entries(graphs))
+    await graph.invoke({ email: EMAIL, message: "go" } as never, { configurable: { thread_id: task } });
+  const graphOf = (task: string) => Promise.resolve(graphs[task] as never);
+  const desk = new TaskDesk({
+    store,
+    graphOf,
+    graphNamed: graphOf,
+    remember: () => Promise.resolve(),
+    signal: new AbortController().signal,
+    clientName: () => "test",
+  });
+  const { text } = await desk.list();
+  expect(text).toMatch(/^hiding .*question$/m);
+  expect(text).toMatch(new RegExp(`^open .*question: .*${EMAIL}`, "m"));
 });

@@ -93,8 +93,8 @@ test("an expired approval within a workflow goes on as its step's deadline says"
   expect(paid).toEqual([]);
 });
 
-test("a question within a workflow that expired is not open any more when another is asked", async () => {
-  const clock = { at: Date.UTC(2030, 0, 1), now: () => clock.at };
+/** A workflow whose step asks within a time; what comes after its end is given. */
+function within(again: object, clock: { readonly at: number; readonly now: () => number }) {
   const asking = defineWorkflow({
     name: "asking",
     version: 1,
@@ -102,7 +102,7 @@ test("a question within a workflow that expired is not open any more when anothe
     initial: "first",
     steps: {
       first: { to: ["again", "done"], deadline: { afterMs: DEADLINE_MS, to: "again" } },
-      again: { to: ["done"] },
+      again: { to: ["done"], ...again },
       done: { final: true },
     },
   });
@@ -116,14 +116,68 @@ test("a question within a workflow that expired is not open any more when anothe
   const store = sqliteStore(":memory:", { clock });
   const model = scriptedModel([{ ask: "Which?" }, { ask: "Really none?" }, { next: "done" }]);
   const graph = compile(outer, { model, clock, store });
+  const asked = async () => (await describeTask(store, "t")).waiting?.map(({ question }) => question) ?? [];
+  return { store, graph, asked };
+}
+
+test("a question within a workflow that expired is not open any more when another is asked", async () => {
+  const clock = { at: Date.UTC(2030, 0, 1), now: () => clock.at };
+  const { store, graph, asked } = within({}, clock);
   await graph.invoke({}, as("eve"));
   clock.at += DEADLINE_MS;
   expect(await wakeDue(graph)).toEqual(["t"]);
-  expect((await describeTask(store, "t")).waiting?.map(({ question }) => question)).toEqual(["Really none?"]);
+  expect(await asked()).toEqual(["Really none?"]);
   expect(await wakeDue(graph)).toEqual([]);
   const { task, events } = await store.exportTask("t");
   expect(rebuild(events).tasks[0]?.requests).toEqual(task.requests);
   const late = new Command({ resume: { "w1.0/q1.0": "the first" } });
   await expect(graph.invoke(late, as("ada"))).rejects.toMatchObject({ code: "STALE_RESUME" });
   expect((await graph.invoke(new Command({ resume: "none" }), as("ada"))).execution.status).toBe("completed");
+});
+
+test("nor where what comes after it fails: the task has failed, and is not run again for it", async () => {
+  const clock = { at: Date.UTC(2030, 0, 1), now: () => clock.at };
+  let tries = 0;
+  const run = () => {
+    tries++;
+    throw new Error("the service is gone");
+  };
+  const { store, graph, asked } = within({ run }, clock);
+  await graph.invoke({}, as("eve"));
+  clock.at += DEADLINE_MS;
+  await expect(wakeDue(graph)).rejects.toMatchObject({ code: "STEP_FAILED" });
+  expect(await wakeDue(graph)).toEqual([]);
+  expect(tries).toBe(1);
+  expect(await asked()).toEqual([]);
+  expect(await describeTask(store, "t")).toMatchObject({ status: "failed", lastError: { code: "STEP_FAILED" } });
+});
+
+test("a run that has lost its task takes back nothing of what the next one asks", async () => {
+  const clock = { at: Date.UTC(2030, 0, 1), now: () => clock.at };
+  const { store, graph, asked } = within({}, clock);
+  const replace = store.replaceRequests.bind(store);
+  let goOn = () => {};
+  const gate = new Promise<void>((resolve) => (goOn = resolve));
+  let settled: Promise<unknown> = Promise.resolve();
+  const stalled = new Promise<void>((resolve) => {
+    store.replaceRequests = (...asks) => {
+      store.replaceRequests = replace;
+      resolve();
+      settled = gate.then(() => replace(...asks));
+      return settled as Promise<void>;
+    };
+  });
+  const stop = new AbortController();
+  const first = graph.invoke({}, { ...as("eve"), signal: stop.signal });
+  await stalled;
+  stop.abort();
+  await expect(first).rejects.toThrow();
+  clock.at += DEADLINE_MS;
+  await graph.invoke(null, as("eve"));
+  expect(await asked()).toEqual(["Really none?"]);
+  goOn();
+  await expect(settled).rejects.toMatchObject({ code: "STALE_WRITE" });
+  expect(await asked()).toEqual(["Really none?"]);
+  const reply = new Command({ resume: { "w1.0/q2.0": "none" } });
+  expect((await graph.invoke(reply, as("ada"))).execution.status).toBe("completed");
 });

@@ -23,6 +23,8 @@ export function consentCommand(
   kinds: readonly string[],
   options: ConsentCommandOptions,
 ): Promise<number> {
+  if (options.tenant !== undefined) checkTenant(options.tenant);
+  if (options.to?.trim() === "") throw usage(`--to names a host, or ${OUTSIDE_AGENTS}`);
   if (action === "list") {
     if (graph !== undefined) throw usage("consent list takes no graph; it lists all of them");
     return listConsents(options);
@@ -60,7 +62,7 @@ async function decide(
   options: ConsentCommandOptions,
 ): Promise<number> {
   const store = openStore(options.db);
-  const tenant = options.tenant === undefined ? "" : checkTenant(options.tenant);
+  const tenant = options.tenant ?? "";
   const subjects = await subjectsOf(name, store, tenant);
   const declared = distinct(subjects.flatMap(({ kinds }) => kinds));
   if (declared.length === 0) throw usage(`${name} declares nothing as sensitive, so nobody has to be asked`);

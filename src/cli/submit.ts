@@ -114,11 +114,20 @@ function report(
   for (const { line, reason } of refused) process.stderr.write(`line ${line}: ${printable(reason)}\n`);
   const all = [...started, ...woken, ...left];
   const [only] = all;
+  const [there] = [...woken, ...left];
+  if (all.length === 1 && there !== undefined && refused.length === 0) {
+    // Whoever has sent another message with it has to know that it went nowhere.
+    const what = woken.length > 0 ? "goes on" : "has ended or waits for a person";
+    process.stdout.write(`${printable(there)} exists already and ${what}; nothing was added to it.\n`);
+    return;
+  }
   const what = all.length === 1 && only !== undefined ? printable(only) : `${count(all.length)} tasks`;
   const parts = [
     ...(started.length > 0 ? [`${count(started.length)} new`] : []),
-    ...(woken.length > 0 ? [`${count(woken.length)} go on`] : []),
-    ...(left.length > 0 ? [`${count(left.length)} have ended or wait for a person`] : []),
+    ...(woken.length > 0 ? [`${count(woken.length)} ${woken.length === 1 ? "goes" : "go"} on`] : []),
+    ...(left.length > 0
+      ? [`${count(left.length)} ${left.length === 1 ? "has ended or waits" : "have ended or wait"} for a person`]
+      : []),
     ...(refused.length > 0 ? [`${count(refused.length)} refused`] : []),
   ];
   process.stdout.write(`Submitted ${what}: ${parts.join(", ") || "nothing"}.\n`);

@@ -49,9 +49,11 @@ export function waitingLines(
       return [head, `Too late to answer. Go on with:  ${howToResume(terminal, taskId, options)}`];
     if (request.kind === "question") return [head, `Waiting for an answer. Go on with:  ${command()}`];
     const others = [`Or refuse with:  ${command("--reject", `"${terminal.marks.more}"`)}`];
-    // Of a single kind of data nothing could be left out.
-    if (request.kind === "approval" && askedConsent(request)?.kinds.length !== 1) {
-      others.push(`Or change with:  ${command("--edit", shellWord(JSON.stringify(request.args ?? {})))}`);
+    const consent = askedConsent(request);
+    // Of a single kind of data nothing could be left out; else the kinds are all that can be changed.
+    if (request.kind === "approval" && consent?.kinds.length !== 1) {
+      const args = consent ? { kinds: consent.kinds } : (request.args ?? {});
+      others.push(`Or change with:  ${command("--edit", shellWord(JSON.stringify(args)))}`);
     }
     return [head, `Go on with:  ${command()}`, ...(several ? [] : others)];
   });

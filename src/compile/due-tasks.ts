@@ -19,12 +19,30 @@ const PAGE = 500;
  */
 export async function* dueTasks(runtime: Runtime, limit = PAGE): AsyncGenerator<string, void> {
   await removeUntouched(runtime, limit);
+  yield* fitting(runtime, [pastDeadline(runtime, limit), decidedConsents(runtime, -Infinity, limit)]);
+}
+
+/**
+ * The tasks that need no consent of their own any more since somebody has decided for another task, or at the command
+ * line. Reads all approvals that are open, where something was decided since then; nothing otherwise.
+ *
+ * @param since milliseconds since the epoch.
+ */
+export function tasksDecidedSince(runtime: Runtime, since: number): AsyncGenerator<string, void> {
+  return fitting(runtime, [decidedConsents(runtime, since, PAGE)]);
+}
+
+/** What was found, each once, without what does not fit the present release. */
+async function* fitting(
+  { store }: Runtime,
+  found: readonly AsyncGenerator<string, void>[],
+): AsyncGenerator<string, void> {
   const seen = new Set<string>();
-  for (const found of [pastDeadline(runtime, limit), decidedConsents(runtime, limit)]) {
-    for await (const taskId of found) {
+  for (const some of found) {
+    for await (const taskId of some) {
       if (seen.has(taskId)) continue;
       seen.add(taskId);
-      if ((await runtime.store.look(taskId))?.quarantine === null) yield taskId;
+      if ((await store.look(taskId))?.quarantine === null) yield taskId;
     }
   }
 }
@@ -38,11 +56,12 @@ async function* pastDeadline(runtime: Runtime, limit: number): AsyncGenerator<st
  * Tasks that wait for a consent, of their own or of a workflow within theirs, which somebody has given or refused for
  * another task, or at the command line. Open approvals are read page by page: an index does not tell which are consents.
  */
-async function* decidedConsents(runtime: Runtime, limit: number): AsyncGenerator<string, void> {
+async function* decidedConsents(runtime: Runtime, since: number, limit: number): AsyncGenerator<string, void> {
   const { store, workflow } = runtime;
   const asking = workflowsWithin(workflow).filter((each) => sensitiveSources(each).size > 0);
   const names = new Set(asking.map(({ name }) => name));
-  if (names.size === 0 || !(await store.allConsents()).some((row) => names.has(row.workflow))) return;
+  if (names.size === 0) return;
+  if (!(await store.allConsents()).some((row) => names.has(row.workflow) && row.at >= since)) return;
   for await (const { taskId, request } of openOf(runtime, { approvals: true, limit })) {
     if (await isDecided(store, taskId, request)) yield taskId;
   }

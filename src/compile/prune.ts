@@ -1,5 +1,3 @@
-import type { AnyWorkflow } from "../workflow/define.ts";
-import { workflowsWithin } from "../workflow/within.ts";
 import { parentTaskId } from "./child.ts";
 import { removeIf } from "./remove.ts";
 import type { TaskStore } from "./store.ts";
@@ -8,8 +6,8 @@ import { untouched } from "./untouched.ts";
 /** Which tasks are removed. */
 export interface Pruning {
   readonly store: TaskStore;
-  /** Those of these workflows, and of workflows that are steps of them. */
-  readonly workflows: readonly AnyWorkflow[];
+  /** Those of workflows of these names. */
+  readonly workflows: ReadonlySet<string>;
   /** Those that ended before then, in milliseconds since the epoch. */
   readonly before: number;
   /** True where they are only counted. */
@@ -24,9 +22,7 @@ export interface Pruning {
  */
 export async function removeEnded({ store, workflows, before, isDry = false }: Pruning): Promise<number> {
   let removed = 0;
-  // One may be a step of several.
-  const names = new Set(workflows.flatMap((each) => workflowsWithin(each).map(({ name }) => name)));
-  for (const workflow of names) {
+  for (const workflow of workflows) {
     for await (const { taskId } of untouched(store, { workflow, since: before })) {
       const isOver = () => mayGo(store, taskId, before);
       if (isDry ? await isOver() : await removeIf(store, taskId, isOver)) removed++;

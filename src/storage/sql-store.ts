@@ -42,7 +42,7 @@ import type { Database } from "./sql.ts";
 import { addWake, readWakes, removeWake, type Wake } from "./wakes.ts";
 import { claimKey, releaseKey, type ClaimedKey, type KeyClaim } from "./keys.ts";
 import { readOpenRequests } from "./open-requests.ts";
-import { readTasks, readUntouched } from "./task-list.ts";
+import { readTasks, readUntouched, readWorkflows } from "./task-list.ts";
 import { Tokens } from "./tokens.ts";
 
 /** The task store on a SQL database; `sqliteStore` makes one. */
@@ -240,6 +240,11 @@ export class SqlStore implements TaskStore {
 
   tasks(filter: TaskFilter = {}): Promise<readonly TaskRow[]> {
     return readTasks(this.sql, this.checkpointer.releases, filter);
+  }
+
+  /** The names of the workflows whose tasks are stored. */
+  workflows(): Promise<readonly string[]> {
+    return readWorkflows(this.sql);
   }
 
   openRequests(filter: OpenFilter): Promise<readonly OpenRequest[]> {

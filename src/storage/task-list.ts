@@ -91,3 +91,11 @@ export async function readUntouched(
   );
   return rows.map((row) => ({ taskId: row.task_id, updatedAt: Number(row.updated_at) }));
 }
+
+/** The names of the workflows whose tasks are stored, in order. */
+export async function readWorkflows(sql: Sql): Promise<readonly string[]> {
+  const rows = await sql.all<{ workflow: string | null }>(
+    `select distinct workflow from statecard_heads where ${TASKS} order by workflow`,
+  );
+  return rows.flatMap(({ workflow }) => workflow ?? []);
+}

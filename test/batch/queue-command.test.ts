@@ -63,6 +63,10 @@ describePostgres("at the command line", (schema) => {
     const shown = async () => taskOf(await statecard(["show", taskId, "--json"], { environment }));
     await vi.waitFor(async () => expect((await shown()).status).toBe("waiting_user"), SOON);
     expect(jsonOf(await submit())).toMatchObject({ started: [], left: [taskId] });
+    const again = await statecard(["submit", "ticket", "--task", taskId, "--message", "P1"], { environment });
+    expect(again.stdout).toBe(
+      `${taskId} exists already and has ended or waits for a person; nothing was added to it.\n`,
+    );
     await statecard(["resume", taskId, "--answer", "P1"], { environment });
     expect((await shown()).state).toMatchObject({ priority: "P1" });
     worker.process.kill("SIGTERM");

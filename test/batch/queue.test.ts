@@ -313,23 +313,28 @@ onBothQueues((place) => {
     }, SOON);
   });
 
-  test("a task goes on when a consent was given elsewhere that a part of it waits for, once", async () => {
+  test.each([
+    ["hourly round", "deadlines", 1],
+    ["round after it was given", "consents", Date.now()],
+  ] as const)("a task goes on when a consent was given elsewhere, once: %s", async (_name, round, at) => {
     const { store, queue, world } = await setUp();
+    const taskId = `consenting-${round}`;
     const model = new RemoteModel([{ next: "done" }]);
     const graph = compile(consenting, { store, model }) as unknown as WorkflowGraph;
     const graphs = new Map([["errand", graph]]);
     await place.worker(store, queue, world, { graphs });
-    await submitTask(queue, graph, { taskId: "consenting", input: {} });
-    const waiting = async () => (await describeTask(store, "consenting")).waiting?.map(({ kind }) => kind);
+    await submitTask(queue, graph, { taskId, input: {} });
+    const waiting = async () => (await describeTask(store, taskId)).waiting?.map(({ kind }) => kind);
     await vi.waitFor(async () => expect(await waiting()).toEqual(["approval", "question"]), SOON);
-    await vi.waitFor(async () => expect(await store.wakes("consenting")).toEqual([]), SOON);
+    await vi.waitFor(async () => expect(await store.wakes(taskId)).toEqual([]), SOON);
     const given = { workflow: "letter", destination: "models.example", kind: "personal data", isAllowed: true };
-    await store.keepConsents("consenting", [{ ...given, by: null, at: 1 }]);
-    expect(await upkeep.deadlines({ store, queue, graphs })).toBe(1);
+    await store.keepConsents(taskId, [{ ...given, by: null, at }]);
+    if (at === 1) expect(await upkeep.consents({ store, queue, graphs })).toBe(0);
+    expect(await upkeep[round]({ store, queue, graphs })).toBe(1);
     await vi.waitFor(() => expect(model.prompts).toHaveLength(1), SOON);
-    await vi.waitFor(async () => expect(await store.wakes("consenting")).toEqual([]), SOON);
+    await vi.waitFor(async () => expect(await store.wakes(taskId)).toEqual([]), SOON);
     expect(await waiting()).toEqual(["question"]);
-    expect(await upkeep.deadlines({ store, queue, graphs })).toBe(0);
+    expect(await upkeep[round]({ store, queue, graphs })).toBe(0);
     await store.withdrawConsents({ workflow: "letter" });
   });
 

@@ -82,6 +82,9 @@ test("says what is wrong with a command", async () => {
   expect(await error("allow", "ticket")).toContain("ticket declares nothing as sensitive");
   expect(await error("allow", GRAPH, "codes")).toContain('declares no "codes"; it has: code');
   expect(await error("allow", GRAPH)).toContain("run on this machine, so nothing leaves it");
+  expect(await error("allow", GRAPH, "--to", "")).toContain("--to names a host, or agents");
+  expect(await error("list", "--tenant", "Acme/")).toContain("a tenant's name has");
+  expect(await error("withdraw", GRAPH, "--tenant", "Acme/")).toContain("a tenant's name has");
   expect((await statecard(["consent", "list"], options)).stdout).toBe("Nothing has been decided yet.\n");
 });
 
@@ -137,4 +140,17 @@ test("a workflow within another is named as the list and the refusal name it", a
   expect((await run("consent", "withdraw", "child", "nothing")).stderr).toContain('child declares no "nothing"');
   expect((await run("consent", "withdraw", "child", "personal data")).stdout).toContain("Withdrawn.");
   expect((await run("consent", "allow", "children")).stderr).toContain("UNKNOWN_GRAPH");
+});
+
+test("of several kinds, those to be allowed are what can be changed", async () => {
+  const two = DESK.replace("state: { email:", 'state: { phone: field(z.string()).sensitive("phones"), email:')
+    .replace('input: ["email"]', 'input: ["email", "phone"]')
+    .replace('needed: ["personal data"]', "needed: []");
+  const folder = await projectFolder({ "graph.mjs": two });
+  const run = (...words: string[]) => statecard(words, { folder });
+  const asked = await run("run", "graph.mjs", "--task", "a");
+  expect(asked.stdout).toContain(`--edit '{"kinds":["personal data","phones"]}'`);
+  expect((await run("resume", "a", "--edit", '{"kinds":["phones"]}')).code).toBe(0);
+  // Without a goal, the table's head is the name.
+  expect((await run("graph", "graph.mjs")).stdout).toMatch(/^parent v1\n/);
 });

@@ -1,7 +1,22 @@
 import { expect, test } from "vitest";
-import { expectRefusal, jsonOf, ownDatabase, rowsOf, shareOneProcess, statecard } from "../support/cli.ts";
+import {
+  expectRefusal,
+  jsonOf,
+  ownDatabase,
+  projectFolder,
+  rowsOf,
+  shareOneProcess,
+  statecard,
+} from "../support/cli.ts";
 
 shareOneProcess();
+
+const OWN = `
+import { compile, defineWorkflow } from "statecard";
+const end = { final: true };
+export const graph = compile(
+  defineWorkflow({ name: "own", version: 1, state: {}, initial: "begun", steps: { begun: { to: ["end"] }, end } }),
+);`;
 
 test("tasks that have ended are counted, removed, and no others", async () => {
   const place = await ownDatabase();
@@ -11,9 +26,29 @@ test("tasks that have ended are counted, removed, and no others", async () => {
   await run("cancel", "ended");
   const prune = ["prune", "--graphs", "ticket", "--days"];
   expect((await run(...prune, "1", "--dry-run")).stdout).toMatch(/^There are 0 tasks that ended before .*nothing/);
+  expect((await run(...prune, "0", "--dry-run")).stdout).toMatch(/^There is 1 task that ended before /);
   expect(jsonOf(await run(...prune, "0", "--dry-run", "--json"))).toMatchObject({ ended: 1 });
   expect((await run(...prune, "0")).stdout).toMatch(/^Removed 1 task that ended before \d{4}-/);
   expect(rowsOf(await run("tasks", "--json"))).toMatchObject([{ taskId: "waits" }]);
+});
+
+test("tasks of workflows that are not here are told of, and removed by their workflow's name", async () => {
+  const place = await ownDatabase();
+  const run = (...args: string[]) => statecard(args, place);
+  for (const graph of ["ticket", "refund"]) {
+    await run("run", graph, "--task", graph, "--message", "network unstable");
+    await run("cancel", graph);
+  }
+  const folder = await projectFolder({
+    "langgraph.json": JSON.stringify({ graphs: { own: "./own.ts:graph" } }),
+    "own.ts": OWN,
+  });
+  const elsewhere = (...args: string[]) => statecard([...args, "--db", place.database], { folder });
+  expect((await elsewhere("prune", "--days", "0")).stdout).toMatch(
+    /^Removed 0 tasks .*\n2 more are of workflows that are not in langgraph\.json here: statecard prune --days 0 --graphs refund,ticket$/m,
+  );
+  expect(jsonOf(await elsewhere("prune", "--days", "0", "--graphs", "refund", "--json"))).toMatchObject({ removed: 1 });
+  expect(rowsOf(await run("tasks", "--json"))).toMatchObject([{ taskId: "ticket" }]);
 });
 
 test("how long they are kept has to be said", async () => {

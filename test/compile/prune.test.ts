@@ -3,6 +3,7 @@ import { scriptedModel } from "statecard/testing";
 import { expect, test } from "vitest";
 import { z } from "zod";
 import { removeEnded } from "../../src/compile/prune.ts";
+import { namesWithin } from "../../src/workflow/within.ts";
 
 const child = defineWorkflow({
   name: "errand",
@@ -47,7 +48,7 @@ async function manyTasks() {
 test("what ended before a time is removed with all that is stored of it, and nothing else", async () => {
   const { store, ids } = await manyTasks();
   const all = await ids();
-  const pruning = { store, workflows: [talk], before: 1000 };
+  const pruning = { store, workflows: namesWithin([talk]), before: 1000 };
   expect(await removeEnded({ ...pruning, isDry: true })).toBe(4);
   expect(await ids()).toEqual(all);
   expect(await removeEnded(pruning)).toBe(4);
@@ -60,7 +61,7 @@ test("what ended before a time is removed with all that is stored of it, and not
 test("a task that somebody has in hand is left", async () => {
   const { store, ids } = await manyTasks();
   await store.acquire("cancelled");
-  expect(await removeEnded({ store, workflows: [talk], before: 1000 })).toBe(3);
+  expect(await removeEnded({ store, workflows: namesWithin([talk]), before: 1000 })).toBe(3);
   expect(await ids()).toContain("cancelled");
 });
 
@@ -81,12 +82,12 @@ test("children of a list of workflows go as those of a single one", async () => 
   });
   const errands = compile(child, { store });
   for (const item of [0, 1]) await errands.invoke({}, at(`gone/visiting/1.0.${item}`));
-  expect(await removeEnded({ store, workflows: [visits], before: Infinity })).toBe(2);
+  expect(await removeEnded({ store, workflows: namesWithin([visits]), before: Infinity })).toBe(2);
 });
 
 test("a workflow that is a step of several is looked at once", async () => {
   const { store } = await manyTasks();
-  const workflows = [talk, child];
+  const workflows = namesWithin([talk, child]);
   expect(await removeEnded({ store, workflows, before: 1000, isDry: true })).toBe(4);
   expect(await removeEnded({ store, workflows, before: 1000 })).toBe(4);
 });

@@ -23,7 +23,7 @@ export interface QueueOptions extends Partial<ConnectOptions> {
 }
 
 /** A queue with jobs of this name for each of them. */
-const UPKEEP = ["sweep", "deadlines", "memories", "prune"] as const;
+const UPKEEP = ["sweep", "consents", "deadlines", "memories", "prune"] as const;
 export type Upkeep = (typeof UPKEEP)[number];
 
 const DEFAULT_ATTEMPTS = 3;
@@ -31,7 +31,14 @@ const DEFAULT_CONNECTIONS = 4;
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
 const DAY = 24 * 60 * MINUTE;
-const EVERY: Readonly<Record<Upkeep, number>> = { sweep: MINUTE, deadlines: 60 * MINUTE, memories: DAY, prune: DAY };
+/** How often each comes round, in milliseconds. */
+export const EVERY: Readonly<Record<Upkeep, number>> = {
+  sweep: MINUTE,
+  consents: MINUTE,
+  deadlines: 60 * MINUTE,
+  memories: DAY,
+  prune: DAY,
+};
 /** What went wrong with jobs themselves, for whoever looks. */
 const KEEP_FAILED = { age: 7 * 24 * 60 * 60, count: 1000 };
 

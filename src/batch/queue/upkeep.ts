@@ -1,9 +1,10 @@
-import { dueTasks } from "../../compile/due-tasks.ts";
+import { dueTasks, tasksDecidedSince } from "../../compile/due-tasks.ts";
 import { removeEnded } from "../../compile/prune.ts";
 import type { WorkflowGraph } from "../../compile/workflow-graph.ts";
+import { namesWithin } from "../../workflow/within.ts";
 import type { SqlStore } from "../../storage/sql-store.ts";
 import type { Wake } from "../../storage/wakes.ts";
-import type { TaskQueue, Upkeep } from "./task-queue.ts";
+import { EVERY, type TaskQueue, type Upkeep } from "./task-queue.ts";
 
 export interface UpkeepOptions {
   readonly store: SqlStore;
@@ -19,6 +20,7 @@ const AT_ONCE = 500;
 /** What has to be done from time to time, by one worker for all. */
 export const upkeep: Readonly<Record<Upkeep, (options: UpkeepOptions) => Promise<number>>> = {
   sweep: sweepWakes,
+  consents: sweepConsents,
   deadlines: sweepDeadlines,
   memories: ({ store }) => store.memory().cleanUp(),
   prune: pruneEnded,
@@ -67,6 +69,26 @@ async function sweepDeadlines({ queue, graphs }: UpkeepOptions): Promise<number>
   return due;
 }
 
+/** A round may come late, and clocks differ. */
+const ROUNDS_BACK = 5;
+
+/**
+ * Finds tasks whose consent was decided elsewhere a short while ago: somebody may wait for them, and need not until the
+ * hourly round.
+ *
+ * @returns how many are to go on.
+ */
+async function sweepConsents({ queue, graphs }: UpkeepOptions): Promise<number> {
+  let due = 0;
+  for (const [workflow, { runtime }] of graphs) {
+    for await (const taskId of tasksDecidedSince(runtime, runtime.clock.now() - ROUNDS_BACK * EVERY.consents)) {
+      await queue.wake(workflow, taskId);
+      due++;
+    }
+  }
+  return due;
+}
+
 /**
  * Removes tasks that ended long ago, where they are not kept for ever.
  *
@@ -75,7 +97,7 @@ async function sweepDeadlines({ queue, graphs }: UpkeepOptions): Promise<number>
 async function pruneEnded({ store, graphs, keepEndedMs }: UpkeepOptions): Promise<number> {
   if (keepEndedMs === undefined) return 0;
   const runtimes = [...graphs.values()].map(({ runtime }) => runtime);
-  const workflows = runtimes.map(({ workflow }) => workflow);
+  const workflows = namesWithin(runtimes.map(({ workflow }) => workflow));
   const [now = 0] = runtimes.map(({ clock }) => clock.now());
   return removeEnded({ store, workflows, before: now - keepEndedMs });
 }

@@ -1,10 +1,11 @@
 import { briefTask, withoutHidden, type HiddenParts } from "../compile/brief-task.ts";
+import { taskExists } from "../compile/admit-input.ts";
 import { allowingCommand, OUTSIDE_AGENTS, withheldFromAgents } from "../compile/consent.ts";
 import { describeRequests, describeTask, standingOf, type WaitingRequest } from "../compile/describe.ts";
 import { needingAnswers } from "../compile/open-requests.ts";
 import { goOnOutside, propose } from "../compile/propose.ts";
 import { replyTo, type ReplyWords } from "../compile/reply-to.ts";
-import { newTaskId } from "../compile/task-id.ts";
+import { checkTaskId, newTaskId } from "../compile/task-id.ts";
 import type { TaskRow, TaskStore } from "../compile/store.ts";
 import type { WorkflowGraph } from "../compile/workflow-graph.ts";
 import { decisionSchema } from "../decision/schema.ts";
@@ -33,6 +34,15 @@ export interface DeskOptions {
   readonly signal: AbortSignal;
 }
 
+/** What a task is started with. */
+export interface NewTask {
+  readonly message?: string | undefined;
+  /** Input fields of the workflow. */
+  readonly fields?: Readonly<Record<string, unknown>> | undefined;
+  /** Its id; one is made up unless set. */
+  readonly task?: string | undefined;
+}
+
 /** What a tool gives back: for reading, and as data. */
 export interface DeskAnswer {
   readonly text: string;
@@ -58,7 +68,9 @@ export class TaskDesk {
 
   async list(limit = LISTED): Promise<DeskAnswer> {
     const { store } = this.options;
-    const rows = await store.tasks({ limit });
+    const found = await store.tasks({ limit: limit + 1 });
+    const rows = found.slice(0, limit);
+    const more = found.length > limit;
     const tasks = await Promise.all(
       rows.map(async (row) => {
         const { taskId, execution, updatedAt } = row;
@@ -79,7 +91,8 @@ export class TaskDesk {
       ({ task, workflow, step, status, waitsFor }) =>
         `${task}  ${workflow}  ${status} at ${step}${waitsFor ? `  ${waitsFor}` : ""}`,
     );
-    return { text: lines.join("\n") || "no tasks", data: { tasks } };
+    const text = [...lines, ...(more ? ["There are more; ask with a higher limit."] : [])].join("\n");
+    return { text: text || "no tasks", data: { tasks, ...(more ? { more } : {}) } };
   }
 
   async read(taskId: string): Promise<DeskAnswer> {
@@ -104,13 +117,11 @@ export class TaskDesk {
     return this.after(graph, taskId, () => goOnOutside(graph, taskId, null, this.run()));
   }
 
-  async start(
-    id: string,
-    message: string | undefined,
-    fields: Readonly<Record<string, unknown>> = {},
-  ): Promise<DeskAnswer> {
+  /** @throws TASK_EXISTS where the id is taken. */
+  async start(id: string, { message, fields = {}, task }: NewTask): Promise<DeskAnswer> {
     const graph = await this.options.graphNamed(id);
-    const taskId = newTaskId(graph.runtime.workflow.name);
+    const taskId = task === undefined ? newTaskId(graph.runtime.workflow.name) : checkTaskId(task);
+    if (await this.options.store.look(taskId)) throw taskExists(taskId);
     await this.options.remember(taskId, id);
     const input = { ...fields, ...(message === undefined ? {} : { message }) };
     return this.after(graph, taskId, () => goOnOutside(graph, taskId, input, this.run()));

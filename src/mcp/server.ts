@@ -86,9 +86,10 @@ export function mcpServer(options: DeskOptions, version: string): McpServer {
         graph: z.string().min(1).max(100).describe("an id of langgraph.json"),
         message: z.string().max(65_536).optional().describe("what is wanted"),
         fields: z.record(z.string(), z.unknown()).optional().describe("input fields of the workflow"),
+        task: task.optional().describe("an id of your own, so that asking again starts no second task"),
       }),
     },
-    ({ graph, message, fields }) => answered(() => desk.start(graph, message, fields)),
+    ({ graph, ...given }) => answered(() => desk.start(graph, given)),
   );
   return server;
 }

@@ -213,6 +213,18 @@ test("nor where a workflow within the task asks", async () => {
   expect(JSON.stringify(await call("read_task", { task: "t" }))).toContain(`Is it ${EMAIL}?`);
 });
 
+test("a task is started once under an id, and a list says where there are more", async () => {
+  const { call } = await open([ask, ask, ask]);
+  const started = await call("start_task", { graph: "note", message: "go", task: "mine" });
+  expect(started.structuredContent).toMatchObject({ brief: { taskId: "mine" } });
+  const again = await call("start_task", { graph: "note", message: "go", task: "mine" });
+  expect(again.structuredContent).toMatchObject({ error: { code: "TASK_EXISTS" } });
+  await call("start_task", { graph: "note", message: "go" });
+  const listed = await call("list_tasks", { limit: 1 });
+  expect(listed.structuredContent).toMatchObject({ tasks: [expect.anything()], more: true });
+  expect((await call("list_tasks", { limit: 2 })).structuredContent).not.toHaveProperty("more");
+});
+
 test("a task is judged by its own graph, though another has a workflow of the same name", async () => {
   const open = { ...account, state: { ...account.state, email: field(z.string()) } };
   const store = sqliteStore(":memory:");

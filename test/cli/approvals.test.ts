@@ -57,7 +57,7 @@ const TWO = `
     name: "two", version: 1, state: { note: field(z.string()) }, tools: { pay }, initial: "pay",
     steps: {
       pay: {
-        tools: ["pay"], to: ["pay", "ask"], deadline: { afterMs: late ? 1 : 1e8, to: "ask" },
+        tools: ["pay"], to: ["pay", "ask"], deadline: { afterMs: 1e8, to: "ask" },
         approve: { pay: ({ amount }) => (amount === 2 ? { approvers: ["ada", "bob"], count: late ? 1 : 2 } : true) },
         run: () => ({ calls: [1, 2].map((amount) => ({ tool: "pay", args: { amount } })), next: "ask" }),
       },
@@ -272,9 +272,15 @@ describe("an unclear or late answer changes nothing", () => {
   });
 
   test("one that comes too late: the task goes on by the command that is printed", async () => {
-    const own = { folder: await projectFolder({ "two.ts": TWO }), environment: { LATE: "1" } };
-    const started = await statecard(["run", "two.ts", "--task", "p-1"], own);
-    expect(started.stdout).toMatch(/expired 1 s ago/);
+    const { database, environment } = await ownDatabase();
+    const own = { folder: await projectFolder({ "two.ts": TWO }), environment: { ...environment, LATE: "1" } };
+    await statecard(["run", "two.ts", "--task", "p-1"], own);
+    const file = new Database(database);
+    const update = "update statecard_requests set expires_at = ?, request = json_set(request, '$.expiresAt', ?)";
+    const past = Date.now() - 2 * 3_600_000;
+    expect(file.prepare(update).run(past, past).changes).toBe(2);
+    file.close();
+    expect((await statecard(["show", "p-1"], own)).stdout).toMatch(/expired 2 h ago/);
     const approve = ["resume", "p-1", "--request", "a1.0.0", "--approve"];
     const [late] = await expectRefusal(approve, { code: "APPROVAL_EXPIRED", exit: 3, says: /expired at/ }, own);
     expect((await statecard(["approvals"], own)).stdout).toContain("too late, go on with:  npx statecard resume p-1\n");

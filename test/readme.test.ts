@@ -9,7 +9,7 @@ import { z } from "zod";
 import { exitCodeOf } from "../src/cli/exit.ts";
 import { WorkflowError, type ErrorCode } from "../src/errors.ts";
 import { ticket } from "../graphs/ticket/workflow.ts";
-import { mermaidOf } from "../src/cli/look.ts";
+import { mermaidOf } from "../src/cli/graph.ts";
 import { anyWorkflow } from "../src/workflow/define.ts";
 
 const readme = readFileSync("README.md", "utf8");

@@ -42,7 +42,12 @@ function review(prompt: Prompt): object {
   if (file !== null && file === open[0] && state.goOnFrom !== 0) {
     return { because: `${file} goes on`, ...patch, calls: read(file, state.goOnFrom) };
   }
-  if (open[0] !== undefined) return { because: `${open.length} files are open`, ...patch, calls: read(open[0]) };
+  if (open[0] !== undefined)
+    return {
+      because: open.length === 1 ? "1 file is open" : `${open.length} files are open`,
+      ...patch,
+      calls: read(open[0]),
+    };
   return { because: "every file is read", ...patch, next: "reporting" };
 }
 

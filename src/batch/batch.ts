@@ -1,3 +1,4 @@
+import { canStart } from "../compile/admit-input.ts";
 import type { TaskDescription } from "../compile/describe.ts";
 import { canGoOn } from "../compile/open-requests.ts";
 import type { WorkflowGraph } from "../compile/workflow-graph.ts";
@@ -169,13 +170,13 @@ function left({ task: { taskId }, ran }: Job): Settled {
 
 export async function advance(options: Runner, job: Job, stop: AbortSignal, cut: AbortSignal): Promise<Next> {
   const { graph } = options;
-  const { store, clock } = graph.runtime;
-  const { taskId } = job.task;
+  const { store, clock, workflow } = graph.runtime;
+  const { taskId, input } = job.task;
   const before = await standing(store, taskId);
   const found = before && ended(before, clock.now());
   const goesOn = found === "waiting" && (await canGoOn(store, taskId, await store.look(taskId), clock.now()));
   if (found && !goesOn) return { taskId, outcome: found, ran: job.ran, error: before.lastError ?? null };
-  if (before === null) await options.beforeStart?.(taskId);
+  if (before === null && canStart(workflow, input)) await options.beforeStart?.(taskId);
   options.onEvent?.({ kind: "started", taskId });
   const run = await runOnce(options, job.task, before, stop, cut);
   if (run === "busy") {

@@ -12,7 +12,7 @@ export function tableReport(terminal: Terminal, { tasks, broken, summaries }: Ba
   const isLong = tasks.length > LISTED;
   const listed = isLong ? tasks.filter(({ status }) => status !== "completed") : tasks;
   const hasPolicies = summaries.some(({ policy }) => policy !== null);
-  const head = ["task", ...(hasPolicies ? ["view"] : []), "status", "attempts", ...COST_COLUMNS, ""];
+  const head = ["task", ...(hasPolicies ? ["policy"] : []), "status", "attempts", ...COST_COLUMNS, ""];
   const rows = listed.map((row) => [
     cut(terminal, printable(row.id), 32),
     ...(hasPolicies ? [row.policy ?? ""] : []),
@@ -58,7 +58,7 @@ function noteOf({ error, question, review, status }: Row): string {
 /** What differs between view policies over the same tasks, side by side. */
 function policyTable(summaries: readonly Summary[]): string {
   const head = [
-    "view",
+    "policy",
     "tasks",
     "through",
     "calls",

@@ -15,6 +15,7 @@ import { tableReport } from "./batch-table.ts";
 import { EXIT, exitWith, usage } from "./exit.ts";
 import { loadGraph, rememberGraph } from "./graphs.ts";
 import { timeLimitsIn, wholeNumber, type CommonOptions, type ReportForm, type TimeLimitOptions } from "./options.ts";
+import { onStop } from "./stop-signals.ts";
 import { detectTerminal, shellWord } from "./terminal.ts";
 
 export interface BatchCommandOptions extends CommonOptions, TimeLimitOptions {
@@ -134,7 +135,7 @@ function policiesIn(compare: string | undefined): readonly Policy[] {
   const names = compare === undefined ? [] : compare.split(",").map((name) => name.trim());
   return [...new Set(names)].map((name) => {
     const policy = POLICIES.find((known) => known === name);
-    if (policy === undefined) throw usage(`--compare: there is no view "${name}"; there are: ${POLICIES.join(", ")}`);
+    if (policy === undefined) throw usage(`--compare: there is no policy "${name}"; there are: ${POLICIES.join(", ")}`);
     return policy;
   });
 }
@@ -223,13 +224,13 @@ class Signals {
   private readonly stopping = new AbortController();
   private readonly cutting = new AbortController();
   private readonly progress: BatchProgress;
+  private readonly listenNoMore: () => void;
   private timer: NodeJS.Timeout | undefined;
   leftBehind = false;
 
   constructor(progress: BatchProgress) {
     this.progress = progress;
-    process.on("SIGINT", this.onSignal);
-    process.on("SIGTERM", this.onSignal);
+    this.listenNoMore = onStop(this.onSignal);
   }
 
   get stop(): AbortSignal {
@@ -247,8 +248,7 @@ class Signals {
 
   end(): void {
     clearTimeout(this.timer);
-    process.off("SIGINT", this.onSignal);
-    process.off("SIGTERM", this.onSignal);
+    this.listenNoMore();
   }
 
   private readonly onSignal = (): void => {

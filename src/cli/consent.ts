@@ -185,7 +185,7 @@ function distinct(names: readonly string[]): readonly string[] {
 function subjectsIn(graph: WorkflowGraph): readonly Subject[] {
   const { workflow, model, planner, consent } = graph.runtime;
   return workflowsWithin(workflow).map((each) => {
-    const own = Object.values(each.steps).flatMap((step) => [step.model, step.plan?.planner]);
+    const own = Object.values(each.steps).flatMap((step) => [step.model ?? [], step.plan?.planner ?? []].flat());
     const models = [model, planner, ...own].filter((some) => some !== undefined);
     const elsewhere = models.map((some) => destinationOf(some, consent.localHosts)).filter(({ isLocal }) => !isLocal);
     return {

@@ -11,6 +11,7 @@ import { EXIT, usage } from "./exit.ts";
 import { graphIds, graphOfTask, rememberGraph } from "./graphs.ts";
 import { LineInput } from "./line-input.ts";
 import { wholeNumber, type CommonOptions } from "./options.ts";
+import { onStop, STOP_SIGNALS } from "./stop-signals.ts";
 import { detectTerminal, printable } from "./terminal.ts";
 
 export interface DevCommandOptions extends CommonOptions {
@@ -21,7 +22,6 @@ export interface DevCommandOptions extends CommonOptions {
 }
 
 const WORKERS = 2;
-const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 
 /** `statecard dev --distributed`: a database, workers and a prompt, all on this machine, until it is left. */
 export async function devCommand(options: DevCommandOptions): Promise<number> {
@@ -36,12 +36,14 @@ export async function devCommand(options: DevCommandOptions): Promise<number> {
   const set = new DevSet();
   const leave = new AbortController();
   // In order at the first, at once at the second.
-  const onSignal = () => {
+  const listenNoMore = onStop(() => {
     if (leave.signal.aborted) void set.kill().finally(() => process.exit(EXIT.interrupted));
     else leave.abort();
-  };
-  for (const name of SIGNALS) process.on(name, onSignal);
+  }, [...STOP_SIGNALS, "SIGHUP"]);
   let isUp = false;
+  let input: LineInput | null = null;
+  const say = (line: string) => (input ? input.tell(line) : void process.stdout.write(`${line}\n`));
+  say(`Starting ${location === null ? "PostgreSQL and " : ""}${workers} ${workers === 1 ? "worker" : "workers"} …`);
   try {
     const started = await set.start(
       { location, queueLocation: options.queue ?? null, graphs, workers, say },
@@ -56,14 +58,15 @@ export async function devCommand(options: DevCommandOptions): Promise<number> {
     say(
       `Type GRAPH MESSAGE to submit a task, TASK ANSWER to answer one. Graphs: ${graphs.join(", ")}. Ctrl-D ends it.`,
     );
-    await prompt(started, leave.signal);
+    input = new LineInput();
+    await prompt(started, input, leave.signal);
   } catch (error) {
     if (isUp || !leave.signal.aborted) throw error;
   } finally {
     if (isUp || leave.signal.aborted) say("Stopping: what runs commits its step. Ctrl-C ends it at once.");
     leave.abort();
     await set.stop();
-    for (const name of SIGNALS) process.off(name, onSignal);
+    listenNoMore();
   }
   return isUp ? EXIT.ok : EXIT.interrupted;
 }
@@ -81,18 +84,17 @@ function namedDatabase({ db }: DevCommandOptions): string | null {
 }
 
 /** Takes lines until there are no more, or it is left. */
-async function prompt(set: StartedSet, signal: AbortSignal): Promise<void> {
+async function prompt(set: StartedSet, input: LineInput, signal: AbortSignal): Promise<void> {
   const terminal = detectTerminal();
-  const input = new LineInput();
   signal.addEventListener("abort", () => input.close());
   if (signal.aborted) input.close();
   try {
     for (let line = await input.next(terminal); line !== null; line = await input.next(terminal)) {
       try {
-        await carryOut(line.trim(), set);
+        await carryOut(line.trim(), set, (told) => input.tell(told));
       } catch (error) {
         if (!isWorkflowError(error)) throw error;
-        say(`${error.code}: ${redact(error.message)}`);
+        input.tell(`${error.code}: ${redact(error.message)}`);
       }
     }
   } finally {
@@ -100,7 +102,11 @@ async function prompt(set: StartedSet, signal: AbortSignal): Promise<void> {
   }
 }
 
-async function carryOut(line: string, { store, queue, graphs }: StartedSet): Promise<void> {
+async function carryOut(
+  line: string,
+  { store, queue, graphs }: StartedSet,
+  say: (line: string) => void,
+): Promise<void> {
   if (line === "") return;
   const [, name = "", text = ""] = /^(\S+)\s*(.*)$/s.exec(line) ?? [];
   const named = graphs.get(name);
@@ -121,8 +127,4 @@ async function carryOut(line: string, { store, queue, graphs }: StartedSet): Pro
   if (!request) throw new WorkflowError("TASK_NOT_WAITING", `task ${name} waits for nothing; it is ${task.status}`);
   const graph = await graphOfTask(store, name, task.workflow, undefined);
   await submitAnswer(queue, graph, { taskId: name, requestId: request.id, text, who: systemUser() });
-}
-
-function say(line: string): void {
-  process.stdout.write(`${line}\n`);
 }

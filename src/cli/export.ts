@@ -2,7 +2,8 @@ import { describeTask } from "../compile/describe.ts";
 import { checkTaskId } from "../compile/task-id.ts";
 import { WorkflowError } from "../errors.ts";
 import { readExport, writeExport } from "../storage/export/folder.ts";
-import { EXPORT_KEY } from "../storage/export/format.ts";
+import type { TaskStatus } from "../state/execution.ts";
+import { EXPORT_KEY, type ExportedRequest, type ExportedTask } from "../storage/export/format.ts";
 import { verifyExport, type VerifiedExport } from "../storage/export/verify.ts";
 import { openStore } from "../storage/open-store.ts";
 import { storeForReading } from "./database.ts";
@@ -27,10 +28,11 @@ const printed = (lines: readonly string[]) => lines.map(printable);
 /** `statecard export`: a task as a folder. */
 export async function exportCommand(taskId: string, folder: string, options: CommonOptions): Promise<number> {
   if (folder.trim() === "") throw usage("the folder is empty; name one");
-  const exported = await storeForReading(options.db).exportTask(taskId);
+  const store = storeForReading(options.db);
+  const exported = await store.exportTask(taskId);
   const key = exportKey();
   const { log } = writeExport(folder, exported, key);
-  const { execution } = exported.task;
+  const { workflow, version, status, step } = await describeTask(store, taskId);
   const artifacts = exported.artifacts.length;
   const child = exported.child === null ? {} : { child: exported.child };
   const json = { taskId, folder, entries: log.count, hash: log.hash, artifacts, signed: key !== undefined, ...child };
@@ -38,7 +40,7 @@ export async function exportCommand(taskId: string, folder: string, options: Com
     options,
     json,
     printed([
-      `Exported ${taskId} to ${folder}: ${execution.workflow} v${execution.version}, ${execution.status} at ${execution.step}`,
+      `Exported ${taskId} to ${folder}: ${workflow} v${version}, ${status} at ${step}`,
       `  ${entries(log.count)}${artifacts > 0 ? `, ${number(artifacts, "artifact")}` : ""}, ${key === undefined ? `not signed (set ${EXPORT_KEY} to sign)` : "signed"}`,
       ...(exported.child === null
         ? []
@@ -102,13 +104,20 @@ function importedId(taskId: string): string {
 const number = (value: number, of: string) => `${count(value)} ${of}${value === 1 ? "" : "s"}`;
 const entries = (value: number) => `${count(value)} ${value === 1 ? "entry" : "entries"} in the log`;
 
+/** As `show` tells it: whoever has asked waits, whatever the record says. */
+function statusIn({ execution, requests, forks }: ExportedTask): TaskStatus {
+  const isAsked = ({ answer, ...row }: ExportedRequest) =>
+    answer === null && row.decision === execution.pending?.decision && row.forks === forks;
+  return requests.some(isAsked) ? "waiting_user" : execution.status;
+}
+
 function told({ taskId, task, log, artifacts, signature, from, difference, older }: VerifiedExport) {
-  const { workflow, version, status, step } = task.execution;
+  const { workflow, version, step } = task.execution;
   return {
     taskId,
     workflow,
     version,
-    status,
+    status: statusIn(task),
     step,
     entries: log.count,
     hash: log.hash,
@@ -121,14 +130,14 @@ function told({ taskId, task, log, artifacts, signature, from, difference, older
 }
 
 function describe(folder: string, { taskId, task, log, artifacts, signature }: VerifiedExport): readonly string[] {
-  const { workflow, version, status, step } = task.execution;
+  const { workflow, version, step } = task.execution;
   const trust = {
     "not signed": "not signed: this shows accidents, not a forger who wrote all of it anew",
     "signed, but no key given": `signed, but no key given: set ${EXPORT_KEY} to check the macs`,
     "signed and verified": "signed: every mac fits",
   };
   return [
-    `${folder}: task ${taskId || "without an id"}, ${workflow} v${version}, ${status} at ${step}`,
+    `${folder}: task ${taskId || "without an id"}, ${workflow} v${version}, ${statusIn(task)} at ${step}`,
     `  ${entries(log.count)}, the chain is whole and ends in ${log.hash.slice(0, 12)}`,
     ...(artifacts.length > 0 ? [`  ${number(artifacts.length, "artifact")}, unchanged since the log named them`] : []),
     `  ${trust[signature]}`,

@@ -9,6 +9,7 @@ import { isPlainObject, shorten } from "../internal/json.ts";
 import { usage } from "./exit.ts";
 
 const CONFIG = "langgraph.json";
+const EXAMPLE = '{"graphs": {"order": "./order.ts:graph"}}';
 
 /** A graph as a command names it: an id of langgraph.json, or a file with an optional export. */
 interface GraphSource {
@@ -59,14 +60,16 @@ export async function loadGraph(name: string, store: TaskStore): Promise<Workflo
         ? "that is a folder, not its file"
         : "there is no such file either";
     const there =
-      known.length > 0 ? `${CONFIG} here has: ${known.join(", ")}` : `there is no ${CONFIG} with graphs in this folder`;
+      known.length > 0
+        ? `${CONFIG} here has: ${known.join(", ")}`
+        : `there is no ${CONFIG} with graphs in this folder; name a file, or write one: ${EXAMPLE}`;
     const graph = shorten(name, 100);
     const what = Object.hasOwn(declared, name)
       ? `graph "${graph}" is in ${CONFIG}, but ${missing}`
       : `there is no graph "${graph}", and ${missing}; ${there}`;
     throw new WorkflowError("UNKNOWN_GRAPH", what, { details: { graph, known } });
   }
-  return onStore(await importGraph(source, name), store);
+  return onStore(await importGraph(source), store);
 }
 
 /**
@@ -76,8 +79,13 @@ export async function loadGraph(name: string, store: TaskStore): Promise<Workflo
  */
 export function graphIds(option: string | undefined): readonly string[] {
   const ids = option === undefined ? Object.keys(declaredGraphs()) : option.split(",").map((id) => id.trim());
-  if (ids.length === 0)
-    throw usage(`${CONFIG} in this folder declares no graphs; start this in a folder where it does`);
+  if (ids.length === 0) {
+    throw usage(
+      existsSync(CONFIG)
+        ? `${CONFIG} in this folder declares no graphs; write into it where yours are: ${EXAMPLE}`
+        : `there is no ${CONFIG} in this folder; go to the one that has it, or write one that says where your graphs are: ${EXAMPLE}`,
+    );
+  }
   return [...new Set(ids)];
 }
 
@@ -95,8 +103,8 @@ export async function loadGraphs(
   return loaded;
 }
 
-async function importGraph(source: GraphSource, name: string): Promise<WorkflowGraph> {
-  const exports = await importModule(source.file, name);
+async function importGraph(source: GraphSource): Promise<WorkflowGraph> {
+  const exports = await importModule(source.file);
   const candidates = source.exportName === null ? Object.values(exports) : [exports[source.exportName]];
   const graph = candidates.find(isGraph) ?? (await firstFactory(candidates, source.file));
   if (graph) return graph;
@@ -127,18 +135,14 @@ async function firstFactory(candidates: readonly unknown[], file: string): Promi
   });
 }
 
-async function importModule(file: string, name: string): Promise<Readonly<Record<string, unknown>>> {
+async function importModule(file: string): Promise<Readonly<Record<string, unknown>>> {
   try {
     if (/\.[cm]?tsx?$/.test(file)) return await importTypeScript(resolve(file));
     return (await import(pathToFileURL(resolve(file)).href)) as Record<string, unknown>;
   } catch (error) {
     if (isWorkflowError(error)) throw error;
     const said = error instanceof Error ? error.message : String(error);
-    throw new WorkflowError(
-      "INVALID_GRAPH",
-      `graph "${shorten(name, 100)}" could not be loaded from ${file}: ${shorten(said, 400)}`,
-      { cause: error, details: { file } },
-    );
+    throw new WorkflowError("INVALID_GRAPH", `${file}: ${shorten(said, 400)}`, { cause: error, details: { file } });
   }
 }
 

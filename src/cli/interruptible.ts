@@ -1,5 +1,7 @@
 import { signedIn } from "../compile/identity.ts";
 import type { WorkflowGraph } from "../compile/workflow-graph.ts";
+import { EXIT } from "./exit.ts";
+import { onStop } from "./stop-signals.ts";
 
 /** Set by Ctrl-C; a second Ctrl-C ends the process at once. */
 export class Interrupted extends Error {
@@ -32,12 +34,10 @@ export async function runInterruptibly(
   { who, onReply }: RunSettings = {},
 ): Promise<void> {
   const abort = new AbortController();
-  const onSignal = () => {
-    if (abort.signal.aborted) process.exit(130);
+  const listenNoMore = onStop(() => {
+    if (abort.signal.aborted) process.exit(EXIT.interrupted);
     abort.abort(new Interrupted(taskId));
-  };
-  process.on("SIGINT", onSignal);
-  process.on("SIGTERM", onSignal);
+  });
   const config = {
     configurable: { thread_id: taskId, ...(who === undefined ? {} : signedIn(who)) },
     signal: abort.signal,
@@ -55,8 +55,7 @@ export async function runInterruptibly(
     if (abort.signal.aborted) throw new Interrupted(taskId, error);
     throw error;
   } finally {
-    process.off("SIGINT", onSignal);
-    process.off("SIGTERM", onSignal);
+    listenNoMore();
   }
 }
 

@@ -2,6 +2,7 @@ import { createInterface, type Interface } from "node:readline";
 import { printable, type Terminal } from "./terminal.ts";
 
 const MAX_LINE = 100_000;
+const CLEAR_LINE = "\r\u001b[K";
 
 /** Lines of the standard input, one at a time; null at its end or on Ctrl-C. */
 export class LineInput {
@@ -38,6 +39,13 @@ export class LineInput {
     }
     if (this.ended) return Promise.resolve(null);
     return new Promise((resolve) => (this.waiting = resolve));
+  }
+
+  /** Prints a line above what is being typed. */
+  tell(line: string): void {
+    const isTyping = this.interactive && this.waiting !== null;
+    process.stdout.write(`${isTyping ? CLEAR_LINE : ""}${line}\n`);
+    if (isTyping) this.reader.prompt(true);
   }
 
   close(): void {

@@ -7,13 +7,12 @@ import {
 } from "../compile/describe.ts";
 import { isoTime, shownEvent, shownRequest, shownTask } from "../compile/iso-times.ts";
 import { needingAnswers } from "../compile/open-requests.ts";
-import type { TaskEvent, TaskRow } from "../compile/store.ts";
+import type { TaskEvent, TaskRow, TaskStore } from "../compile/store.ts";
 import { isPlainObject } from "../internal/json.ts";
 import { databaseFile } from "../storage/sqlite/sqlite.ts";
-import type { TaskStatus } from "../state/execution.ts";
+import { TASK_STATUSES, type TaskStatus } from "../state/execution.ts";
 import { storeForReading } from "./database.ts";
-import type { AnyWorkflow } from "../workflow/define.ts";
-import { targets } from "../workflow/next-step.ts";
+import { usage } from "./exit.ts";
 import { withoutPassword } from "./hints.ts";
 import { print } from "./print.ts";
 import { sameTask, wholeNumber, type CommonOptions } from "./options.ts";
@@ -23,6 +22,8 @@ import { expiry, waitingLines, whoIsAsked } from "./waiting.ts";
 /** `statecard tasks` shows so many unless told otherwise, and so many at most. */
 const LISTED = 100;
 const MOST_LISTED = 100_000;
+/** So many are looked at once for those of a status. */
+const PAGE = 500;
 
 /** `statecard show`: where a task stands. Reads the store alone, so it works without the task's graph. */
 export async function showCommand(taskId: string, options: CommonOptions): Promise<number> {
@@ -140,19 +141,35 @@ function tellAnswer({ id, who, answer, counts, reason }: TaskEvent["data"]): str
   }
 }
 
+export interface TasksCommandOptions extends CommonOptions {
+  readonly limit?: string;
+  readonly workflow?: string;
+  readonly status?: string;
+}
+
 /** `statecard tasks`: the tasks of the database, the latest changed first. */
-export async function tasksCommand(options: CommonOptions & { readonly limit?: string }): Promise<number> {
+export async function tasksCommand(options: TasksCommandOptions): Promise<number> {
+  const { workflow, status } = options;
   const limit = wholeNumber("--limit", options.limit, 1, MOST_LISTED) ?? LISTED;
+  if (status !== undefined && !TASK_STATUSES.some((known) => known === status))
+    throw usage(`--status: there is no "${status}"; there are: ${TASK_STATUSES.join(", ")}`);
   const store = storeForReading(options.db);
-  const found = await store.tasks({ limit: limit + 1 });
+  const isFiltered = workflow !== undefined || status !== undefined;
+  const found: ListedRow[] = [];
+  const page = status === undefined ? limit + 1 : PAGE;
+  for (let after: TaskRow | undefined; found.length <= limit;) {
+    const stored = await store.tasks({
+      limit: page,
+      ...(workflow === undefined ? {} : { workflow }),
+      ...(after ? { after } : {}),
+    });
+    const listed = await Promise.all(stored.map((row) => listedRow(store, row)));
+    found.push(...listed.filter((row) => status === undefined || row.status === status));
+    after = stored.at(-1);
+    if (stored.length < page) break;
+  }
   const more = found.length > limit;
-  const rows = await Promise.all(
-    found.slice(0, limit).map(async (row) => {
-      const waiting = await needingAnswers(store, row.taskId, row.waiting);
-      const { status } = await standingOf(store, row.taskId, row.execution, waiting);
-      return { ...row, status, waiting: await describeRequests(store, row.taskId, waiting) };
-    }),
-  );
+  const rows = found.slice(0, limit);
   const json = rows.map(({ taskId, execution, status, updatedAt, waiting }) => ({
     taskId,
     workflow: execution.workflow,
@@ -162,7 +179,10 @@ export async function tasksCommand(options: CommonOptions & { readonly limit?: s
     updatedAt: isoTime(updatedAt),
     ...(waiting.length > 0 ? { waiting: waiting.map(shownRequest) } : {}),
   }));
-  const none = `No tasks yet in ${withoutPassword(databaseFile(options.db))}. Start one with: npx statecard run GRAPH`;
+  const where = withoutPassword(databaseFile(options.db));
+  const none = isFiltered
+    ? `No such tasks in ${where}.`
+    : `No tasks yet in ${where}. Start one with: npx statecard run GRAPH`;
   const hint = `There are more; show them with --limit ${Math.min(limit * 10, MOST_LISTED)}.`;
   const lines = rows.length === 0 ? [none] : taskLines(rows);
   return print(
@@ -170,6 +190,12 @@ export async function tasksCommand(options: CommonOptions & { readonly limit?: s
     { tasks: json, ...(more ? { more } : {}) },
     more && limit < MOST_LISTED ? [...lines, hint] : lines,
   );
+}
+
+async function listedRow(store: TaskStore, row: TaskRow): Promise<ListedRow> {
+  const waiting = await needingAnswers(store, row.taskId, row.waiting);
+  const { status } = await standingOf(store, row.taskId, row.execution, waiting);
+  return { ...row, status, waiting: await describeRequests(store, row.taskId, waiting) };
 }
 
 interface ListedRow extends Pick<TaskRow, "taskId" | "execution" | "updatedAt"> {
@@ -201,48 +227,4 @@ function taskLines(rows: readonly ListedRow[]): readonly string[] {
       .join("  ")
       .trimEnd(),
   );
-}
-
-/** `statecard graph`: a workflow's table, as text or as a Mermaid chart. */
-export async function graphCommand(name: string, options: CommonOptions & { mermaid?: boolean }): Promise<number> {
-  const { loadGraph } = await import("./graphs.ts");
-  const graph = await loadGraph(name, storeForReading(options.db));
-  const { workflow } = graph.runtime;
-  const steps = Object.entries(workflow.steps).map(([step, declared]) => ({
-    name: step,
-    to: targets(declared),
-    requires: declared.requires ?? [],
-    writes: declared.writes ?? [],
-    kind: declared.final
-      ? "final"
-      : declared.run
-        ? "code"
-        : declared.map
-          ? "map"
-          : declared.workflow
-            ? "workflow"
-            : "model",
-  }));
-  const mermaid = options.mermaid ? mermaidOf(workflow) : undefined;
-  const { name: title, version, initial } = workflow;
-  const rows = steps.map((step) => {
-    const needs = step.requires.length > 0 ? `   needs ${step.requires.join(", ")}` : "";
-    const writes = step.writes.length > 0 ? `   writes ${step.writes.join(", ")}` : "";
-    return `  ${step.name} (${step.kind}) -> ${step.to.join(" | ") || "end"}${needs}${writes}`;
-  });
-  const text = mermaid ?? [`${title} v${version}: ${workflow.goal}`, ...rows];
-  return print(options, { workflow: title, version, initial, steps, ...(mermaid ? { mermaid } : {}) }, text);
-}
-
-/** The transition table as a Mermaid state diagram. Pure. */
-export function mermaidOf(workflow: AnyWorkflow): string {
-  const lines = [`  [*] --> ${workflow.initial}`];
-  for (const [name, step] of Object.entries(workflow.steps)) {
-    for (const to of targets(step)) {
-      const requires = workflow.steps[to]?.requires ?? [];
-      lines.push(`  ${name} --> ${to}${requires.length > 0 ? `: needs ${requires.join(", ")}` : ""}`);
-    }
-    if (step.final) lines.push(`  ${name} --> [*]`);
-  }
-  return ["stateDiagram-v2", ...lines].join("\n");
 }

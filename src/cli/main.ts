@@ -1,5 +1,7 @@
 #!/usr/bin/env node
 import { main } from "./program.ts";
+// Loaded with the commands that use it, it would note too late who has started them.
+import "./stop-signals.ts";
 
 // A closed pipe, as in `statecard history x | head`, is no error.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {

@@ -8,6 +8,7 @@ import { openStore } from "../storage/open-store.ts";
 import { EXIT, exitWith } from "./exit.ts";
 import { declaredGraphs, graphOfTask, loadGraph, rememberGraph } from "./graphs.ts";
 import type { CommonOptions } from "./options.ts";
+import { onStop } from "./stop-signals.ts";
 import { printable } from "./terminal.ts";
 
 export interface McpCommandOptions extends CommonOptions {
@@ -40,7 +41,7 @@ export async function mcpCommand(options: McpCommandOptions): Promise<number> {
   // oxlint-disable-next-line unicorn/prefer-add-event-listener -- the SDK has no other way
   server.server.onerror = (error) => process.stderr.write(`INVALID_REQUEST: ${printable(redact(error.message))}\n`);
   const ended = new Promise<void>((resolve) => {
-    for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, resolve);
+    onStop(() => (gone.signal.aborted ? process.exit(EXIT.interrupted) : resolve()));
     process.stdin.once("end", resolve).once("close", resolve).once("error", resolve);
     // A client that was killed reads nothing any more; each answer to it is an error of its own.
     process.stdout.on("error", resolve);

@@ -6,9 +6,10 @@ import type { AnyWorkflow } from "../workflow/define.ts";
 import type { Quarantine } from "../workflow/migrate.ts";
 import { storeForReading } from "./database.ts";
 import { EXIT, usage } from "./exit.ts";
-import { graphOfTask, loadGraph } from "./graphs.ts";
 import { LineInput } from "./line-input.ts";
+import { brokenGraphOf, loadRelease, type BrokenGraph, type Release } from "./migrate-graphs.ts";
 import type { CommonOptions } from "./options.ts";
+import { print } from "./print.ts";
 import { count, cut, detectTerminal, emphasise, printable, type Terminal } from "./terminal.ts";
 
 /** What may become of a task whose workflow was changed without a new version. */
@@ -27,7 +28,15 @@ interface Line {
   readonly from: number;
   /** Null where the workflow is not known here. */
   readonly to: number | null;
-  readonly verdict: "fine" | "migrates" | "migrated" | "quarantined" | "unknown workflow" | "busy" | "deleted";
+  readonly verdict:
+    | "fine"
+    | "migrates"
+    | "migrated"
+    | "quarantined"
+    | "unknown workflow"
+    | "not checked"
+    | "busy"
+    | "deleted";
   readonly reason?: string;
   readonly done?: readonly string[];
 }
@@ -40,20 +49,22 @@ export async function migrateCommand(options: MigrateOptions): Promise<number> {
   const given = checkChoice(options.unfit);
   const store = storeForReading(options.db);
   const all = await store.tasks();
-  const { workflows, problems } = await loadWorkflows(store, all, options.graph);
+  const release = await loadRelease(store, all, options.graph);
+  const { workflows, broken } = release;
   const rows = options.graph === undefined ? all : all.filter(({ execution }) => workflows.has(execution.workflow));
   const ask = options.dryRun || options.json || given !== undefined ? null : askAtTerminal();
   const lines: Line[] = [];
   try {
     for (const row of rows) {
-      const context = { store, workflows, problems, isDry: options.dryRun === true };
+      const context = { store, release, isDry: options.dryRun === true };
       lines.push(await migrateOne(context, row, given ?? ask ?? "keep"));
     }
   } finally {
     ask?.close();
   }
-  process.stdout.write(`${options.json ? JSON.stringify({ tasks: lines }, null, 2) : table(lines)}\n`);
-  return lines.some(({ verdict }) => verdict === "quarantined") ? EXIT.refused : EXIT.ok;
+  const json = { tasks: lines, ...(broken.length > 0 ? { broken } : {}) };
+  print(options, json, [...table(lines), ...broken.map(toldBroken)]);
+  return broken.length > 0 || lines.some(({ verdict }) => verdict === "quarantined") ? EXIT.refused : EXIT.ok;
 }
 
 /**
@@ -69,8 +80,8 @@ export async function settleChange(store: SqlStore, workflow: AnyWorkflow, taskI
   const row = (await store.tasks()).find((task) => task.taskId === taskId);
   if (!ask || !row) return true;
   try {
-    const workflows = new Map([[workflow.name, workflow]]);
-    const line = await migrateOne({ store, workflows, problems: new Map(), isDry: false }, row, ask);
+    const release = { workflows: new Map([[workflow.name, workflow]]), broken: [], sources: new Map() };
+    const line = await migrateOne({ store, release, isDry: false }, row, ask);
     return line.verdict !== "deleted";
   } finally {
     ask.close();
@@ -84,57 +95,24 @@ function checkChoice(given: string | undefined): Choice | undefined {
   return choice;
 }
 
-interface Loaded {
-  readonly workflows: ReadonlyMap<string, AnyWorkflow>;
-  /** Why a workflow of that name could not be found. */
-  readonly problems: ReadonlyMap<string, string>;
-}
-
-/** Compiles the workflow of every task, each with the workflows that are steps of it. */
-async function loadWorkflows(store: SqlStore, rows: readonly TaskRow[], graph: string | undefined): Promise<Loaded> {
-  const workflows = new Map<string, AnyWorkflow>();
-  const problems = new Map<string, string>();
-  const add = (workflow: AnyWorkflow): void => {
-    if (workflows.has(workflow.name)) return;
-    workflows.set(workflow.name, workflow);
-    for (const step of Object.values(workflow.steps)) if (step.workflow) add(step.workflow);
-  };
-  if (graph !== undefined) {
-    add((await loadGraph(graph, store)).runtime.workflow);
-    return { workflows, problems };
-  }
-  const tried = new Set<string>();
-  for (const { taskId, execution } of rows) {
-    const { workflow: name } = execution;
-    const source = await store.firstEvent(taskId, "source");
-    const where = JSON.stringify([name, source?.data.graph]);
-    if (workflows.has(name) || tried.has(where)) continue;
-    tried.add(where);
-    try {
-      add((await graphOfTask(store, taskId, name, undefined)).runtime.workflow);
-    } catch (error) {
-      if (!isWorkflowError(error)) throw error;
-      if (error.code !== "UNKNOWN_GRAPH") problems.set(name, error.message);
-    }
-  }
-  return { workflows, problems };
-}
-
-interface Context extends Loaded {
+interface Context {
   readonly store: SqlStore;
+  readonly release: Release;
   readonly isDry: boolean;
 }
 
 async function migrateOne(context: Context, row: TaskRow, how: Choice | TerminalChoice): Promise<Line> {
-  const { store, workflows, problems, isDry } = context;
+  const { store, release, isDry } = context;
   const { taskId, execution } = row;
-  const workflow = workflows.get(execution.workflow);
+  const workflow = release.workflows.get(execution.workflow);
   const line = { taskId, workflow: execution.workflow, from: execution.version, to: workflow?.version ?? null };
   const verdict: StoredVerdict = workflow
     ? ((await store.verdict(taskId)) ?? { kind: "unknown" })
     : { kind: "unknown" };
   if (verdict.kind === "unknown") {
-    const reason = problems.get(execution.workflow) ?? "no graph in langgraph.json here has it; name one with --graph";
+    const broken = brokenGraphOf(release, row);
+    if (broken) return { ...line, verdict: "not checked", reason: `graph ${broken.graph} cannot be loaded` };
+    const reason = "no graph in langgraph.json here has it; name one with --graph";
     return { ...line, verdict: "unknown workflow", reason };
   }
   // What has ended is never run again, so it may stay as it is.
@@ -200,8 +178,8 @@ function askAtTerminal(): TerminalChoice | null {
   };
 }
 
-function table(lines: readonly Line[]): string {
-  if (lines.length === 0) return "No tasks.";
+function table(lines: readonly Line[]): readonly string[] {
+  if (lines.length === 0) return ["No tasks."];
   const terminal = detectTerminal();
   const ids = lines.map(({ taskId }) => printable(cut(terminal, taskId, 60)));
   const width = Math.max(...ids.map((id) => id.length));
@@ -212,9 +190,13 @@ function table(lines: readonly Line[]): string {
   const verdicts = [...new Set(lines.map(({ verdict }) => verdict))].map(
     (verdict) => `${count(lines.filter((line) => line.verdict === verdict).length)} ${verdict}`,
   );
-  return [...rows, `${count(lines.length)} ${lines.length === 1 ? "task" : "tasks"}: ${verdicts.join(", ")}`].join(
-    "\n",
-  );
+  return [...rows, `${count(lines.length)} ${lines.length === 1 ? "task" : "tasks"}: ${verdicts.join(", ")}`];
+}
+
+/** The fault of a graph, once, whatever number of tasks it has. */
+function toldBroken({ graph, reason }: BrokenGraph): string {
+  const oneLine = reason.replaceAll(/\s*\n\s*/g, " ");
+  return emphasise(detectTerminal(), "red", `graph ${printable(graph)} cannot be loaded: ${printable(oneLine)}`);
 }
 
 function told(terminal: Terminal, { verdict, from, to, reason, done = [] }: Line): string {

@@ -14,6 +14,7 @@ import {
   type MemoryCommandOptions,
   type TokenAction,
 } from "./options.ts";
+import type { TasksCommandOptions } from "./look.ts";
 import { reportError } from "./report-error.ts";
 
 /** Loads a command's code when it is called, so that `--help` and wrong usage answer at once. */
@@ -174,8 +175,10 @@ function buildProgram(onAction: (options: CommonOptions, action: Action) => void
     onAction(options, async () => (await import("./look.ts")).historyCommand(task, options)),
   );
   command("tasks", "the tasks of the database, the latest changed first")
+    .option("--workflow <name>", "only those of this workflow")
+    .option("--status <status>", "only those that stand so: waiting_user, running, failed, completed, …")
     .option("--limit <number>", "how many to show; 100 unless set")
-    .action((options: CommonOptions & { limit?: string }) =>
+    .action((options: TasksCommandOptions) =>
       onAction(options, async () => (await import("./look.ts")).tasksCommand(options)),
     );
   command("migrate", "what the present release means for every stored task; writes the declared migrations down")
@@ -247,7 +250,7 @@ function buildProgram(onAction: (options: CommonOptions, action: Action) => void
   command("graph <graph>", "a workflow's transition table")
     .option("--mermaid", "as a Mermaid state diagram")
     .action((graph: string, options: CommonOptions) =>
-      onAction(options, async () => (await import("./look.ts")).graphCommand(graph, options)),
+      onAction(options, async () => (await import("./graph.ts")).graphCommand(graph, options)),
     );
   command("export <task> <dir>", "a task as a folder: state.json, events.log, artifacts/")
     .addHelpText("after", "\nWith STATECARD_EXPORT_KEY set, the export is signed.")

@@ -1,3 +1,4 @@
+import { canStart } from "../compile/admit-input.ts";
 import { describeTask, type TaskDescription } from "../compile/describe.ts";
 import { shownTask } from "../compile/iso-times.ts";
 import { canGoOn } from "../compile/open-requests.ts";
@@ -46,7 +47,7 @@ export async function runCommand(name: string, options: RunCommandOptions): Prom
     ...readSettings(options.set ?? [], graph),
     ...(options.message === undefined ? {} : { message: options.message }),
   };
-  await rememberGraph(store, taskId, name);
+  if (canStart(graph.runtime.workflow, input)) await rememberGraph(store, taskId, name);
   const again = sameTask({ ...options, graph: undefined });
   if (options.chat) return chat({ graph, store, taskId, start: input, options: again, who: systemUser() });
   await runInterruptibly(graph, taskId, input);

@@ -5,6 +5,7 @@ import type { SqlStore } from "../storage/sql-store.ts";
 import { EXIT, exitWith, usage } from "./exit.ts";
 import { declaredGraphs, graphIds, loadGraphs } from "./graphs.ts";
 import { timeLimitsIn, wholeNumber, type CommonOptions, type TimeLimitOptions } from "./options.ts";
+import { untilStopped } from "./stop-signals.ts";
 
 export interface ServeCommandOptions extends CommonOptions, TimeLimitOptions {
   readonly port?: string;
@@ -34,7 +35,10 @@ export async function serveCommand(options: ServeCommandOptions): Promise<number
     ...(options.sweep === undefined ? {} : { sweep: options.sweep }),
   });
   // It serves and sweeps already.
-  const stopped = untilSignal(server);
+  const stopped = untilStopped(
+    () => server.stop(),
+    "Stopping: what runs commits its step. A second signal ends it at once; nothing is lost then either.",
+  );
   try {
     await announce(server, store, options);
   } catch (error) {
@@ -78,21 +82,4 @@ async function announce({ url, api }: Listening, store: SqlStore, { json }: Comm
     "Ctrl-C stops it; nothing is lost.",
   ];
   process.stdout.write(`${lines.join("\n")}\n`);
-}
-
-/** Stops at the first signal, in order; at the second at once. */
-function untilSignal(server: Listening): Promise<void> {
-  return new Promise((resolve, reject) => {
-    let isStopping = false;
-    const onSignal = () => {
-      if (isStopping) process.exit(EXIT.interrupted);
-      isStopping = true;
-      process.stderr.write(
-        "Stopping: what runs commits its step. A second signal ends it at once; nothing is lost then either.\n",
-      );
-      server.stop().then(resolve, reject);
-    };
-    process.on("SIGINT", onSignal);
-    process.on("SIGTERM", onSignal);
-  });
 }

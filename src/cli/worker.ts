@@ -12,6 +12,7 @@ import { EXIT, exitWith, usage } from "./exit.ts";
 import { graphIds, loadGraphs } from "./graphs.ts";
 import { milliseconds, timeLimitsIn, wholeNumber, type CommonOptions, type TimeLimitOptions } from "./options.ts";
 import { DAY_MS, MOST_DAYS } from "./prune.ts";
+import { STOP_SIGNALS, untilStopped } from "./stop-signals.ts";
 import { printable } from "./terminal.ts";
 import { asksLine } from "./waiting.ts";
 
@@ -53,7 +54,14 @@ export async function workerCommand(options: WorkerCommandOptions): Promise<numb
     log: (message) => process.stderr.write(`${printable(message)}\n`),
   });
   // It takes up jobs at once, before it has said that it is ready.
-  const stopped = untilSignal(worker);
+  const stopped = untilStopped(
+    () => worker.stop(),
+    "Stopping: what runs commits its step and goes back to the other workers.",
+    [...STOP_SIGNALS, "disconnect"],
+  );
+  // Listened to, the channel to whoever has started it would keep this process. It may have closed already.
+  process.channel?.unref();
+  if (process.send && !process.connected) process.emit("disconnect");
   const isReady = await Promise.race([worker.ready().then(() => true), stopped.then(() => false)]);
   if (isReady) announce([...graphs.keys()], concurrency, queue.connection.where, options);
   await stopped;
@@ -116,24 +124,4 @@ async function tell(store: SqlStore, event: BatchEvent, { json }: CommonOptions)
   const says = request ? asksLine(request, Date.now()) : outcome;
   const why = error ? `  ${printable(`${error.code}: ${error.message}`)}` : "";
   process.stdout.write(`${printable(taskId)}  ${says}${why}\n`);
-}
-
-/** Stops at the first signal, in order; at the second at once. Whoever has started it may also just go away. */
-function untilSignal(worker: TaskWorker): Promise<void> {
-  return new Promise((resolve, reject) => {
-    let isStopping = false;
-    const onSignal = () => {
-      if (isStopping) process.exit(EXIT.interrupted);
-      isStopping = true;
-      process.stderr.write("Stopping: what runs commits its step and goes back to the other workers.\n");
-      worker.stop().then(resolve, reject);
-    };
-    process.on("SIGINT", onSignal);
-    process.on("SIGTERM", onSignal);
-    process.on("disconnect", onSignal);
-    // Listened to, the channel alone would keep this process.
-    process.channel?.unref();
-    // It may have gone while this one was about to start.
-    if (process.send && !process.connected) onSignal();
-  });
 }

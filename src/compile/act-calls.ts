@@ -4,7 +4,6 @@ import { digest } from "../internal/digest.ts";
 import { faultPoint } from "../internal/fault-point.ts";
 import { shorten } from "../internal/json.ts";
 import { redactDeep } from "../internal/redact.ts";
-import { unknownRequest } from "../people/approvals.ts";
 import type { Call, CallResult, Pending } from "../state/execution.ts";
 import { setAside } from "../tools/artifacts.ts";
 import { reconcileCall, runCall, type CallContext } from "../tools/call.ts";
@@ -174,8 +173,9 @@ class Calls {
     if (verdict.kind === "done") return { kind: "settled", result: verdict.result };
     if (verdict.kind === "asked") return verdict;
     if (verdict.kind === "refused") {
-      const turn = this.refused(position, call, verdict.reason);
-      return verdict.isLate ? { ...turn, isLate: true } : turn;
+      const { result } = this.refused(position, call, verdict.reason);
+      const told = redactDeep(withArguments(result, verdict.edited?.args));
+      return { kind: "settled", result: told, ...(verdict.isLate ? { isLate: true } : {}) };
     }
     return { call: verdict.call, isChanged: verdict.isEdited || call !== decided };
   }
@@ -275,11 +275,12 @@ class Calls {
     }
     if (verdict?.type === "reject") return this.start(position, call, changed, true);
     const found = await reconcileCall(intent.key, call, tool, this.context(intent));
-    if (found === "did not happen") return this.start(position, call, changed, true);
-    // The attempt that began it is gone, so nobody else can write this down, and it can be found out again.
-    if (found) return { kind: "settled", result: cutDown(intent.key, redactDeep(withArguments(found, changed))) };
-    const row = await this.approvals.row(id, () => unknownRequest(id, call, this.approvals.approversOf(call)));
-    return { kind: "asked", request: row.request };
+    if (found.kind === "did not happen") return this.start(position, call, changed, true);
+    if (found.kind === "happened") {
+      // The attempt that began it is gone, so nobody else can write this down, and it can be found out again.
+      return { kind: "settled", result: cutDown(intent.key, redactDeep(withArguments(found.result, changed))) };
+    }
+    return { kind: "asked", request: await this.approvals.askWhetherItHappened(id, call, found.why) };
   }
 
   private run(position: number, call: Call, tool: AnyTool, intent: Intent, changed: Call["args"] | undefined): Turn {

@@ -44,7 +44,10 @@ export function admitInput(workflow: AnyWorkflow, input: unknown, situation: Sit
     return head.execution.status === "failed" ? { kind: "retry" } : { kind: "wake" };
   }
   const checked = checkInput(workflow, input);
-  if (!head) return { kind: "start", input: checked };
+  if (!head) {
+    requireInputs(workflow, checked);
+    return { kind: "start", input: checked };
+  }
   if (situation.mustBeNew) throw taskExists(taskId);
   if (situation.startedWithThis) {
     throw new WorkflowError(
@@ -80,6 +83,15 @@ export function admitInput(workflow: AnyWorkflow, input: unknown, situation: Sit
   throw new WorkflowError("TASK_WAITING", `task ${taskId} waits for ${ids}; ${how}`, {
     details: { taskId, open },
   });
+}
+
+/** Whether an input could start a task. What cannot leaves no trace, so nothing is noted about it before. Pure. */
+export function canStart(workflow: AnyWorkflow, input: unknown): boolean {
+  try {
+    return admitInput(workflow, input, { taskId: "", head: null, open: [], startedWithThis: false }).kind === "start";
+  } catch {
+    return false;
+  }
 }
 
 /** @throws WRONG_WORKFLOW where a task belongs to another workflow. */
@@ -156,4 +168,16 @@ function checkInput(workflow: AnyWorkflow, input: unknown): Readonly<Record<stri
   const tooLarge = stateFault(workflow, patched);
   if (tooLarge) throw new WorkflowError("INVALID_INPUT", tooLarge.reason, { details: { ...tooLarge } });
   return { ...checked, ...patched.changes };
+}
+
+/** The first step has to be open, like any other that is entered. */
+function requireInputs(workflow: AnyWorkflow, input: Readonly<Record<string, unknown>>): void {
+  const fields = (workflow.steps[workflow.initial]?.requires ?? []).filter((field) => !Object.hasOwn(input, field));
+  if (fields.length === 0) return;
+  const settable = workflow.input;
+  throw new WorkflowError(
+    "INVALID_INPUT",
+    `workflow "${workflow.name}" starts only with ${fields.join(", ")}: give ${fields.length === 1 ? "it" : "them"} as input; fields that can be set at the start: ${settable.join(", ")}`,
+    { details: { fields, settable } },
+  );
 }

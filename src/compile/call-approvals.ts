@@ -1,5 +1,5 @@
 import { digest } from "../internal/digest.ts";
-import { approvalRequest, neededApproval, suffices, type NeededApproval } from "../people/approvals.ts";
+import { approvalRequest, neededApproval, suffices, unknownRequest, type NeededApproval } from "../people/approvals.ts";
 import { isExpired } from "../people/expiry.ts";
 import type { Request, RequestRow } from "../people/requests.ts";
 import type { Call, CallResult, Pending } from "../state/execution.ts";
@@ -12,7 +12,8 @@ export type Verdict =
   | { readonly kind: "allowed"; readonly call: Call; readonly isEdited: boolean }
   /** It has run, so nobody is asked any more. */
   | { readonly kind: "done"; readonly result: CallResult }
-  | { readonly kind: "refused"; readonly reason: string; readonly isLate?: true }
+  /** `edited` is what a person made of the call, where that is what was refused. */
+  | { readonly kind: "refused"; readonly reason: string; readonly edited?: Call; readonly isLate?: true }
   | { readonly kind: "asked"; readonly request: Request };
 
 /** One round of asking people about a call. */
@@ -55,9 +56,15 @@ export class CallApprovals {
     return this.round(position, first, isPrivileged);
   }
 
-  /** Who may approve a call; undefined where anybody may. */
-  approversOf(call: Call): readonly string[] | undefined {
-    return this.needed(call, false)?.approvers;
+  /** @param why why its tool's `reconcile` could not tell, where that is a fault of it. */
+  async askWhetherItHappened(id: string, call: Call, why: string | null): Promise<Request> {
+    const told = why === null ? "" : ` The reconcile of ${call.tool} could not tell: it ${why}.`;
+    const row = await this.row(id, () => {
+      // To say that it did not happen runs it again, so those who may approve it are asked.
+      const asked = unknownRequest(id, call, this.needed(call, false)?.approvers);
+      return { ...asked, question: asked.question + told };
+    });
+    return row.request;
   }
 
   private needed(call: Call, isPrivileged: boolean): NeededApproval | null {
@@ -82,18 +89,20 @@ export class CallApprovals {
       step,
       state: snapshot.state,
     });
-    if (refusal !== null) return { kind: "refused", reason: refusal };
+    // The model is told which call was refused: not its own.
+    const refuse = (reason: string) => ({ kind: "refused" as const, reason, ...(isEdited ? { edited: call } : {}) });
+    if (refusal !== null) return refuse(refusal);
     const needed = this.needed(call, isPrivileged);
     // Who edits a call has approved what it is now.
     const isEnough = (people: readonly (string | null)[]) => needed === null || suffices(needed, people);
     if (!needed || (editor !== undefined && isEnough([editor]))) return { kind: "allowed", call, isEdited };
     const id = `a${this.pending.decision}.${position}.${forks}${round.number > 0 ? `e${round.number}` : ""}`;
     if (needed.approvers && needed.approvers.length < needed.count) {
-      return { kind: "refused", reason: "no one may approve it: step and tool name different people" };
+      return refuse("no one may approve it: step and tool name different people");
     }
     const row = await this.row(id, () => approvalRequest(id, call, needed, runtime.clock.now()), editor);
     if (row.request.digest !== digest([call.tool, call.args])) {
-      return { kind: "refused", reason: "what was shown for approval is not this call" };
+      return refuse("what was shown for approval is not this call");
     }
     const { answer, answeredBy, approvedBy } = row;
     const another = { ...round, number: round.number + 1 };
@@ -102,18 +111,18 @@ export class CallApprovals {
       // A release has made the rule stricter since it was asked, so it is asked again.
       return this.round(position, { ...another, editor: undefined }, isPrivileged);
     }
-    if (answer?.type === "reject") return { kind: "refused", reason: answer.reason || "a person rejected it" };
+    if (answer?.type === "reject") return refuse(answer.reason || "a person rejected it");
     if (answer?.type === "edit") {
       const tool = runtime.workflow.tools[call.tool];
       const checked = tool && checkArguments(call.tool, tool, coerceArguments(tool, answer.args));
       // Through a parent's graph an edit comes unchecked.
-      if (checked && !checked.ok) return { kind: "refused", reason: `an edit was not taken: ${checked.reason}` };
+      if (checked && !checked.ok) return refuse(`an edit was not taken: ${checked.reason}`);
       const args = checked ? checked.args : { ...answer.args };
       const changed = { ...another, call: { ...call, args }, isEdited: true, editor: answeredBy };
       return this.round(position, changed, isPrivileged);
     }
     if (isExpired(row.request, runtime.clock.now())) {
-      return { kind: "refused", reason: "the time to approve it is over", isLate: true };
+      return { ...refuse("the time to approve it is over"), isLate: true };
     }
     return { kind: "asked", request: row.request };
   }

@@ -32,10 +32,10 @@ import { WorkflowGraph, type WorkflowResult } from "./workflow-graph.ts";
 
 /** What a workflow is compiled with. */
 export interface CompileOptions {
-  /** The model of every step that has none of its own. */
-  readonly model?: BaseChatModel;
+  /** The model of every step that has none of its own; null for none, as `modelFromEnvironment` gives it. */
+  readonly model?: BaseChatModel | null | undefined;
   /** The model that makes plans, in steps with `plan`; the step's or the workflow's model unless set. */
-  readonly planner?: BaseChatModel;
+  readonly planner?: BaseChatModel | null | undefined;
   /** Where tasks live, with all guarantees: `sqliteStore(file)`. */
   readonly store?: TaskStore;
   /** Any LangGraph checkpointer in place of a store: checks hold within this process only. */
@@ -180,8 +180,8 @@ function runtimeOf(workflow: AnyWorkflow, options: CompileOptions): Runtime {
     memories: options.memories,
     childMemories: options.childMemories,
     clock,
-    model: options.model,
-    planner: options.planner,
+    model: options.model ?? undefined,
+    planner: options.planner ?? undefined,
     outputMode: options.outputMode,
     toolArguments: options.toolArguments,
     schemaScope: options.schemaScope,
@@ -221,13 +221,13 @@ function memoriesFor(child: AnyWorkflow, { memories, childMemories }: CompileOpt
 
 /** Those that belong to the workflows within a child; an empty list still says that nothing is shared. */
 function childMemoriesFor(child: AnyWorkflow, { childMemories }: CompileOptions): CompileOptions["childMemories"] {
-  const names = namesWithin(child);
+  const names = childNames(child);
   return childMemories && Object.fromEntries(Object.entries(childMemories).filter(([name]) => names.has(name)));
 }
 
 /** A slip in a name would leave an agent without its memory. */
 function refuseUnknownChildren(workflow: AnyWorkflow, childMemories: Readonly<Record<string, Memories>>): void {
-  const names = namesWithin(workflow);
+  const names = childNames(workflow);
   const stranger = Object.keys(childMemories).find((name) => !names.has(name));
   if (stranger === undefined) return;
   const message = `childMemories names "${stranger}", which is no workflow within ${workflow.name}; there are: ${[...names].join(", ") || "none"}`;
@@ -235,7 +235,7 @@ function refuseUnknownChildren(workflow: AnyWorkflow, childMemories: Readonly<Re
 }
 
 /** The names of the workflows that are steps of a workflow, however deep. */
-function namesWithin(workflow: AnyWorkflow): ReadonlySet<string> {
+function childNames(workflow: AnyWorkflow): ReadonlySet<string> {
   const [, ...within] = workflowsWithin(workflow);
   return new Set(within.map(({ name }) => name));
 }

@@ -13,6 +13,7 @@ import type { AnyTool } from "../workflow/tool.ts";
 import { isFinished } from "../workflow/next-step.ts";
 import { childOf } from "../workflow/within.ts";
 import { asksNothing, checkWorkflow, taskFinished, unknownTask } from "./admit-input.ts";
+import { interceptedEdit } from "./intercepted-edit.ts";
 import { answerable, openRequests } from "./open-requests.ts";
 import type { Runtime } from "./runtime.ts";
 import type { TaskHead, TaskStore } from "./store.ts";
@@ -84,6 +85,10 @@ export async function recordReplies(
     await addShown(store, taskId, head, request);
     // All of them are judged before any is written.
     countVote(taskId, request.id, await store.request(taskId, request.id), vote, clock.now());
+    if (answer.type === "edit" && !askedConsent(request)) {
+      const refusal = await interceptedEdit(store, workflow, taskId, request, answer.args);
+      if (refusal !== null) throw notTaken(request.id, refusal);
+    }
     ready.push({ request, vote });
   }
   let mustWake = false;
@@ -139,7 +144,7 @@ function checkEdited(workflow: AnyWorkflow, step: RuntimeStep | undefined, reque
     const args = { ...answer.args, kinds: readJson(answer.args.kinds) };
     const fault = consentEditFault(request, args);
     if (fault === null) return { type: "edit", args };
-    throw new WorkflowError("INVALID_REPLY", `the edit was not taken: ${fault}`, { details: { id: request.id } });
+    throw notTaken(request.id, fault);
   }
   const tools = request.tool === undefined ? [] : toolsOf(workflow, step, request.tool, request.id);
   // Where it could be one of several of that name, the workflow that asked judges.
@@ -156,9 +161,11 @@ function checkEdited(workflow: AnyWorkflow, step: RuntimeStep | undefined, reque
         };
   // Kept as it was given: a schema that transforms its input is applied once, where the call is made.
   if (checked.ok) return { type: "edit", args };
-  throw new WorkflowError("INVALID_REPLY", `the edit was not taken: ${checked.reason}`, {
-    details: { id: request.id },
-  });
+  throw notTaken(request.id, checked.reason);
+}
+
+function notTaken(id: string, why: string): WorkflowError {
+  return new WorkflowError("INVALID_REPLY", `the edit was not taken: ${why}`, { details: { id } });
 }
 
 /** The tools that a name may mean; that of a request passed on from a child workflow is the child's. */

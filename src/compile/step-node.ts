@@ -7,6 +7,7 @@ import { redact, redactDeep } from "../internal/redact.ts";
 import type { Execution, Observation } from "../state/execution.ts";
 import type { Refusal } from "../state/patch.ts";
 import { applyDecision, MAX_ITEMS, reachedLimit, startChild, type Update } from "../workflow/advance.ts";
+import { toolsOf } from "../workflow/calls.ts";
 import { awaitConsent } from "../workflow/consent.ts";
 import { fail, FREE, type Decision, type DecisionCost } from "../workflow/record.ts";
 import type { Snapshot } from "../workflow/define.ts";
@@ -165,9 +166,10 @@ async function runCode(
   const shaped = isPlainObject(result ?? {}) ? shapeDecision(redactDeep(result ?? {})) : null;
   if (!shaped?.ok) {
     const returned = shaped ? shaped.refusal.reason : `it returned ${shorten(String(result), 60)}`;
+    const calls = toolsOf(runtime.workflow, name).length > 0 ? "calls, " : "";
     throw new WorkflowError(
       "STEP_FAILED",
-      `step ${name}: ${returned}; return plain data: {patch, clear, next, ask, reply, because}`,
+      `step ${name}: ${returned}; return plain data: {patch, clear, next, ${calls}ask, reply, because}`,
     );
   }
   return { ok: true, decision: shaped.decision, cost: FREE };

@@ -1,5 +1,5 @@
 import { briefTask, withoutHidden, type HiddenParts } from "../compile/brief-task.ts";
-import { taskExists } from "../compile/admit-input.ts";
+import { canStart, taskExists } from "../compile/admit-input.ts";
 import { allowingCommand, OUTSIDE_AGENTS, withheldFromAgents } from "../compile/consent.ts";
 import { describeRequests, describeTask, standingOf, type WaitingRequest } from "../compile/describe.ts";
 import { needingAnswers } from "../compile/open-requests.ts";
@@ -122,8 +122,8 @@ export class TaskDesk {
     const graph = await this.options.graphNamed(id);
     const taskId = task === undefined ? newTaskId(graph.runtime.workflow.name) : checkTaskId(task);
     if (await this.options.store.look(taskId)) throw taskExists(taskId);
-    await this.options.remember(taskId, id);
     const input = { ...fields, ...(message === undefined ? {} : { message }) };
+    if (canStart(graph.runtime.workflow, input)) await this.options.remember(taskId, id);
     return this.after(graph, taskId, () => goOnOutside(graph, taskId, input, this.run()));
   }
 

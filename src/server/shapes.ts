@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { TASK_STATUSES } from "../state/execution.ts";
 import { ERROR_CODES } from "../errors.ts";
 
 /** An id that a client may give: no slash, since the tasks of child workflows are named by their parents'. */
@@ -86,7 +87,7 @@ export const decision = z
 
 export const cancellation = z.strictObject({ reason: reason.optional() }).meta({ id: "Cancellation" });
 
-const status = z.enum(["created", "running", "waiting_user", "completed", "failed", "cancelled"]);
+const status = z.enum(TASK_STATUSES);
 const lastError = z.object({ code: z.string(), message: z.string(), step: z.string() });
 const request = {
   kind: z.enum(["question", "approval", "unknown"]),

@@ -162,7 +162,8 @@ const pendingSchema = z.discriminatedUnion("kind", [
 ]);
 export type Pending = z.infer<typeof pendingSchema>;
 
-const TASK_STATUSES = ["created", "running", "waiting_user", "completed", "failed", "cancelled"] as const;
+/** How a task can stand. */
+export const TASK_STATUSES = ["created", "running", "waiting_user", "completed", "failed", "cancelled"] as const;
 export type TaskStatus = (typeof TASK_STATUSES)[number];
 
 const taskErrorSchema = z.object({ code: z.string(), message: z.string(), step: z.string() });

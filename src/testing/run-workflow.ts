@@ -4,14 +4,14 @@ import { signedIn } from "../compile/identity.ts";
 import { compile, type CompileOptions, type Verdict } from "../compile/compile.ts";
 import { describeTask, type TaskDescription } from "../compile/describe.ts";
 import type { TaskEvent } from "../compile/store.ts";
-import type { Fields } from "../state/fields.ts";
+import type { Fields, StateOf } from "../state/fields.ts";
 import type { Refusal } from "../state/patch.ts";
 import type { Workflow } from "../workflow/define.ts";
 import { ReplayingModel } from "./recorded-model.ts";
 import { ScriptedModel } from "./scripted-model.ts";
 
 export interface RunWorkflowOptions extends Omit<CompileOptions, "model" | "store" | "checkpointer"> {
-  readonly model?: BaseChatModel;
+  readonly model?: BaseChatModel | null | undefined;
   readonly message?: string;
   /** Input fields. */
   readonly input?: Readonly<Record<string, unknown>>;
@@ -23,9 +23,9 @@ export interface RunWorkflowOptions extends Omit<CompileOptions, "model" | "stor
 }
 
 /** How a run under test went. */
-export interface WorkflowRun {
+export interface WorkflowRun<F extends Fields = Fields> {
   readonly task: TaskDescription;
-  readonly state: Readonly<Record<string, unknown>>;
+  readonly state: StateOf<F>;
   /** The decisions that were refused, in order. */
   readonly refused: readonly Refusal[];
   readonly waiting: NonNullable<TaskDescription["waiting"]>[number] | undefined;
@@ -43,7 +43,7 @@ export interface WorkflowRun {
 export async function runWorkflow<const F extends Fields, N extends string, const I extends keyof F & string>(
   workflow: Workflow<F, N, I>,
   options: RunWorkflowOptions,
-): Promise<WorkflowRun> {
+): Promise<WorkflowRun<F>> {
   const { message, input, answers = [], ...compileOptions } = options;
   const graph = compile(workflow, { ...compileOptions, checkpointer: new MemorySaver() });
   const { store } = graph.runtime;
@@ -60,5 +60,5 @@ export async function runWorkflow<const F extends Fields, N extends string, cons
   const task = await describeTask(store, "test");
   const events = await store.events("test");
   const refused = events.filter((event) => event.kind === "refused").map((event) => event.data as unknown as Refusal);
-  return { task, state: task.state, refused, waiting: task.waiting?.[0], events };
+  return { task, state: task.state as StateOf<F>, refused, waiting: task.waiting?.[0], events };
 }

@@ -1,6 +1,6 @@
 import { inspect } from "node:util";
 import { MAX_TIMER_MS } from "../internal/clock.ts";
-import { isPlainObject, jsonCopy, notJson } from "../internal/json.ts";
+import { isPlainObject, jsonCopy, notJson, shorten } from "../internal/json.ts";
 import { redactDeep } from "../internal/redact.ts";
 import type { Call, CallResult } from "../state/execution.ts";
 import type { AnyTool, ToolContext } from "../workflow/tool.ts";
@@ -8,6 +8,8 @@ import { retryDelay, sleep } from "./retry.ts";
 import { clean, explainError } from "./tool-error.ts";
 
 export type CallContext = Omit<ToolContext, "signal">;
+
+const MAX_WHY = 300;
 
 /**
  * Runs a tool's body under its time limit, again after an error that its rule of retries accepts. All
@@ -133,27 +135,53 @@ class RunningCall implements ToolContext {
   }
 }
 
-/** Asks a tool whether a call that left no result has happened; null where it cannot tell, not clearly, or not in time. */
-export async function reconcileCall(
-  id: string,
-  call: Call,
-  tool: AnyTool,
-  context: CallContext,
-): Promise<CallResult | "did not happen" | null> {
+/** What a tool's `reconcile` has found out about a call that left no result. */
+export type Found =
+  | { readonly kind: "happened"; readonly result: CallResult }
+  | { readonly kind: "did not happen" }
+  /** `why` is null where there is no `reconcile`, or it says itself that it cannot know. */
+  | { readonly kind: "unknown"; readonly why: string | null };
+
+/** Asks a tool whether a call that left no result has happened. What it does not say clearly, or not in time, is unknown. */
+export async function reconcileCall(id: string, call: Call, tool: AnyTool, context: CallContext): Promise<Found> {
+  if (!tool.reconcile) return { kind: "unknown", why: null };
   const running = new RunningCall(context, undefined);
-  let found: unknown = null;
   try {
-    const asked = Promise.resolve(tool.reconcile?.(jsonCopy(call.args) as never, running));
-    found = await inTime(asked, tool.timeoutMs);
-  } catch {
-    return null;
+    const asked = Promise.resolve(tool.reconcile(jsonCopy(call.args) as never, running));
+    return foundIn(id, call, await inTime(asked, tool.timeoutMs));
+  } catch (error) {
+    if (error === TIMEOUT) return { kind: "unknown", why: `did not end within ${tool.timeoutMs} ms` };
+    const told = explainError(error);
+    // Whoever may look at the task reads it, and not only who may see such data.
+    const why = tool.sensitive === undefined ? `threw: ${told.error}` : `threw ${told.errorType ?? "something"}`;
+    return { kind: "unknown", why: shorten(why, MAX_WHY) };
   } finally {
     running.abort();
   }
-  // Only a clear no lets the call run again.
-  if (!isPlainObject(found)) return null;
-  if (found.happened === false) return "did not happen";
-  return found.happened === true ? okResult(id, call, found.value) : null;
+}
+
+/** Only a clear yes with what came of it ends the call, and only a clear no lets it run again. */
+function foundIn(id: string, call: Call, answer: unknown): Found {
+  if (answer === null || answer === undefined) return { kind: "unknown", why: null };
+  const fault = answerFault(answer);
+  if (fault !== null || !isPlainObject(answer)) {
+    const why = `gave no { happened: true, value }, { happened: false } or null: ${fault}`;
+    return { kind: "unknown", why: clean(why, MAX_WHY) };
+  }
+  if (!answer.happened) return { kind: "did not happen" };
+  return { kind: "happened", result: okResult(id, call, answer.value) };
+}
+
+/** What is wrong with the shape of an answer; its values are not told, since they may be sensitive. */
+function answerFault(answer: unknown): string | null {
+  if (!isPlainObject(answer)) return "it is no plain object";
+  const { happened, value, ...others } = answer;
+  if (typeof happened !== "boolean") return "happened is neither true nor false";
+  const [other] = Object.keys(others);
+  const beside = other === undefined ? null : `it has "${other}"`;
+  if (happened && !Object.hasOwn(answer, "value")) return ["value is missing", beside].filter(Boolean).join(", ");
+  if (!happened && value !== null && value !== undefined) return "it has a value of what did not happen";
+  return beside;
 }
 
 function okResult(id: string, call: Call, value: unknown): CallResult {

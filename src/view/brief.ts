@@ -170,10 +170,19 @@ export function renderBrief(brief: Brief): string {
   ].join("\n");
 }
 
-function requestLine({ id, kind, question, tool, args, expiresAt }: BriefRequest): string {
-  const call = tool === undefined ? "" : ` ${tool} ${JSON.stringify(args ?? {})}`;
+function requestLine({ id, kind, question, tool = "", args = {}, expiresAt }: BriefRequest): string {
   const until = expiresAt === undefined ? "" : `, until ${new Date(expiresAt).toISOString()}`;
-  return `${id} (${kind}${until}): ${plain(question)}${plain(call)}`;
+  return `${id} (${kind}${until}): ${askedOnce(kind, question, tool, args).map(plain).join(" ")}`;
+}
+
+/** The question and the call that it is about, which most questions begin with in other words. */
+function askedOnce(kind: string, question: string, tool: string, args: object): readonly string[] {
+  if (tool === "") return [question];
+  const call = `${tool} ${JSON.stringify(args)}`;
+  const isTold = question === tool || [": ", " was begun "].some((next) => question.startsWith(tool + next));
+  // Such a question of an approval is nothing else. In words, long arguments are cut.
+  if (isTold) return kind === "approval" ? [call] : question.includes("…") ? [question, call] : [question];
+  return [question, call];
 }
 
 function section(name: string, lines: readonly string[]): readonly string[] {

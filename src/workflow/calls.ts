@@ -45,7 +45,8 @@ export function admitCalls(
     }
     const made = toolUse[name]?.calls ?? 0;
     if (tool.limit !== undefined && made + admitted.filter((other) => other.tool === name).length >= tool.limit) {
-      const reason = `${name} may be called ${tool.limit} times in a task, and ${made} have been made: stop and report what you have`;
+      const times = tool.limit === 1 ? "once" : `${tool.limit} times`;
+      const reason = `${name} may be called ${times} in a task, and ${toldCalls(made)}: stop and report what you have`;
       return { ok: false, refusal: { code: "TOOL_LIMIT", reason } };
     }
     const checked = admitArguments(name, tool, args, refersToResults(workflow, step));
@@ -56,6 +57,11 @@ export function admitCalls(
   const dependencies = dependenciesIn(workflow, step, admitted);
   if (!dependencies.ok) return { ok: false, refusal: { code: "INVALID_REFERENCE", reason: dependencies.reason } };
   return { ok: true, calls: admitted };
+}
+
+function toldCalls(made: number): string {
+  if (made === 0) return "this decision has more";
+  return made === 1 ? "one call has been made" : `${made} have been made`;
 }
 
 /** The tools that a step may call. */

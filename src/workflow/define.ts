@@ -9,6 +9,7 @@ import type { SensitiveData } from "./sensitive.ts";
 import type { RuntimeStep, Step } from "./step.ts";
 import type { Interceptor, Tools } from "./tool.ts";
 import { findFaults } from "./validate.ts";
+import { keyFaults } from "./validate-steps.ts";
 
 /** What `defineWorkflow` takes. */
 export interface WorkflowDefinition<
@@ -27,7 +28,7 @@ export interface WorkflowDefinition<
   /** Who the model is: `loadRole("role.md")`. Its parts are shown where they matter. */
   readonly role?: Role | null;
   readonly state: F;
-  /** Fields that a caller may set when the task starts. */
+  /** Fields that a caller may set when the task starts; those that the first step requires, it has to. */
   readonly input?: readonly I[];
   /** Rules over several fields, by name; each returns the reason where the state breaks it. */
   readonly checks?: Readonly<Record<string, CrossFieldCheck<StateOf<F>>>>;
@@ -149,7 +150,7 @@ export function defineWorkflow<
     steps: definition.steps,
     maxDecisions: definition.maxDecisions ?? DEFAULT_TASK_DECISIONS,
   } as unknown as Workflow<F, N, I>;
-  const faults = findFaults(anyWorkflow(workflow));
+  const faults = [...keyFaults("", definition, workflow), ...findFaults(anyWorkflow(workflow))];
   if (faults.length > 0) {
     const lines = faults.map((fault) => `  ${fault.path}: ${fault.message} (${fault.code})`);
     const count = faults.length === 1 ? "1 fault" : `${faults.length} faults`;

@@ -8,6 +8,7 @@ export interface Fault {
     | "INVALID_STEP"
     | "UNKNOWN_STEP"
     | "UNKNOWN_FIELD"
+    | "UNKNOWN_KEY"
     | "UNREACHABLE"
     | "DEAD_END"
     | "UNLIMITED_LOOP"

@@ -85,7 +85,7 @@ export interface PlanRule<Name extends string = string> {
   /** The field that keeps the plan and what became of it, made with `planField()`. */
   readonly into: Name;
   /** The model that plans and plans again, where it differs from the one that concludes. */
-  readonly planner?: BaseChatModel;
+  readonly planner?: BaseChatModel | null | undefined;
   /** How often a plan that did not come true is made again; 2 unless set. Then follows a free loop. */
   readonly maxReplans?: number;
   /** The rounds of that free loop; 10 unless set. */
@@ -130,7 +130,10 @@ export interface MapRule<F extends Fields, N extends string, T extends Tools> {
 export interface Step<F extends Fields = Fields, N extends string = string, T extends Tools = Tools> {
   /** The steps that may follow. The only way from here to anywhere. */
   readonly to?: readonly (N | GuardedMove<F, N>)[];
-  /** Entry condition: this step is not offered, and refused, until these fields have values. */
+  /**
+   * Entry condition: this step is not offered, and refused, until these fields have values. At the first step they are
+   * inputs, and a task without them does not start.
+   */
   readonly requires?: readonly (keyof F & string)[];
   /** The fields that this step may change. A model step without it changes none, a code step any. */
   readonly writes?: readonly (keyof F & string)[];
@@ -152,7 +155,7 @@ export interface Step<F extends Fields = Fields, N extends string = string, T ex
   /** How long this step's questions and approvals stay open, and where the task goes then. */
   readonly deadline?: { readonly afterMs: number; readonly to: N };
   /** The model of this step, where it differs from the workflow's. */
-  readonly model?: BaseChatModel;
+  readonly model?: BaseChatModel | null | undefined;
   /** The most decisions that this step may make in one task, over all its visits; 25 unless set. */
   readonly maxDecisions?: number;
   /** Code in place of the model. It gets a frozen state and returns a decision. */

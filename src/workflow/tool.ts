@@ -73,8 +73,11 @@ export type Sensitive<Args = never> =
   | string
   | { readonly kinds: readonly string[]; readonly of: (args: Args) => string | null | undefined };
 
-/** What a tool's body did the last time, as `reconcile` finds out after a crash. */
-export type Reconciled = { readonly happened: true; readonly value?: unknown } | { readonly happened: false } | null;
+/**
+ * What a tool's body did the last time, as `reconcile` finds out after a crash. Where it happened, `value` is what
+ * `run` would have returned, `undefined` where that is nothing.
+ */
+export type Reconciled = { readonly happened: true; readonly value: unknown } | { readonly happened: false } | null;
 
 /** What `defineTool` takes. */
 export interface ToolDefinition<S extends z.ZodType> {

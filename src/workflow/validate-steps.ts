@@ -1,7 +1,45 @@
+import { shorten } from "../internal/json.ts";
 import type { AnyWorkflow } from "./define.ts";
-import type { RuntimeStep } from "./step.ts";
+import type { RuntimeStep, Step } from "./step.ts";
 import type { Fault } from "./fault.ts";
 import { isModelStep, targets } from "./next-step.ts";
+
+const STEP_KEYS: Readonly<Record<keyof Step, true>> = {
+  to: true,
+  requires: true,
+  writes: true,
+  instructions: true,
+  writesAnswer: true,
+  tools: true,
+  approve: true,
+  plan: true,
+  react: true,
+  map: true,
+  guards: true,
+  deadline: true,
+  model: true,
+  maxDecisions: true,
+  run: true,
+  trusted: true,
+  workflow: true,
+  input: true,
+  output: true,
+  final: true,
+};
+
+/**
+ * The keys of a definition or of a step that nobody knows: in JavaScript, a slip there would do nothing. Pure.
+ *
+ * @param path what stands before a key, as in `steps.work.`.
+ */
+export function keyFaults(path: string, given: object, known: object): readonly Fault[] {
+  const unknown = Object.keys(given).filter((key) => !Object.hasOwn(known, key));
+  return unknown.map((key) => ({
+    path: path + shorten(key, 60),
+    code: "UNKNOWN_KEY",
+    message: `there is no such key; there are ${Object.keys(known).join(", ")}`,
+  }));
+}
 
 /** What is wrong with the steps that plan, loop, or go through a list. Pure. */
 export function kindFaults(workflow: AnyWorkflow): readonly Fault[] {
@@ -17,6 +55,7 @@ export function kindFaults(workflow: AnyWorkflow): readonly Fault[] {
       react: step.react,
       final: step.final,
     }).flatMap(([kind, declared]) => (declared === undefined ? [] : [kind]));
+    faults.push(...keyFaults(`${path}.`, step, STEP_KEYS));
     if (kinds.length > 1) fault("INVALID_STEP", path, `has ${kinds.join(" and ")}; a step is of one kind`);
     if (step.plan || step.react) loopFaults(workflow, step, path, name, fault);
     if (step.map) mapFaults(workflow, step, path, fault);

@@ -15,7 +15,19 @@ export function toolFaults(workflow: AnyWorkflow): readonly Fault[] {
     ...interceptFaults("intercept", workflow.intercept),
     ...Object.keys(workflow.tools).flatMap((name) => declarationFaults(workflow, name, used.has(name))),
     ...Object.entries(workflow.steps).flatMap(([name, step]) => useFaults(workflow, `steps.${name}`, step)),
+    ...keeperFaults(workflow),
   ];
+}
+
+/** A slip in a name would leave the state without what code should keep. */
+function keeperFaults({ onResult, tools }: AnyWorkflow): Fault[] {
+  return Object.keys(onResult).flatMap((name): Fault[] => {
+    const path = `onResult.${name}`;
+    if (!Object.hasOwn(tools, name)) return [{ path, code: "UNKNOWN_TOOL", message: `there is no tool "${name}"` }];
+    const keeper: unknown = onResult[name];
+    if (keeper === undefined || typeof keeper === "function") return [];
+    return [{ path, code: "INVALID_TOOL", message: "must be a function" }];
+  });
 }
 
 function declarationFaults(workflow: AnyWorkflow, name: string, used: boolean): Fault[] {

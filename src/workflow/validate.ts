@@ -158,11 +158,12 @@ function pathFaults(workflow: AnyWorkflow): Fault[] {
   if (initial?.final) {
     faults.push({ path: "initial", code: "INVALID_STEP", message: "the first step is final, so nothing would happen" });
   }
-  if (initial?.requires?.length) {
+  for (const field of initial?.requires ?? []) {
+    if (workflow.input.includes(field)) continue;
     faults.push({
       path: `steps.${workflow.initial}.requires`,
       code: "CONTRADICTION",
-      message: "nothing is known yet at the first step",
+      message: `"${field}" is not known yet at the first step: make it an input, or require it later`,
     });
   }
   const reached = reachable(workflow, workflow.initial);

@@ -116,7 +116,7 @@ describe("statecard batch", () => {
     ]);
     expect(effects().toSorted()).toEqual(["a", "a", "b", "b"]);
     const table = await batch("--compare", "history,state");
-    expect(table.stdout).toMatch(/^view +tasks +through[^\n]*\nhistory +2 +100 %[^\n]*\nstate +2 +100 %/m);
+    expect(table.stdout).toMatch(/^policy +tasks +through[^\n]*\nhistory +2 +100 %[^\n]*\nstate +2 +100 %/m);
   });
 
   test("what a task costs is in its row: tokens by its decisions, counted where the model tells none", async () => {
@@ -143,7 +143,7 @@ describe("statecard batch", () => {
     await refused(["tasks.jsonl"], /--graph/);
     await refused(["gone.jsonl", "--graph", "work"], /is not there/);
     await refused(["tasks.jsonl", "--graph", "work", "--workers", "0"], /--workers/);
-    await refused(["tasks.jsonl", "--graph", "work", "--compare", "past"], /there is no view "past"/);
+    await refused(["tasks.jsonl", "--graph", "work", "--compare", "past"], /there is no policy "past"/);
     await refused(["tasks.jsonl", "--graph", "work", "--compare", "state", "--review"], /choose one/);
     await refused(["tasks.jsonl", "--graph", "work", "--out", "gone/report.csv"], /no folder gone/);
     writeFileSync(join(folder, "empty.jsonl"), "\n\n");

@@ -129,6 +129,22 @@ onBothQueues((place) => {
     await expect(submitted).rejects.toMatchObject({ code: "WRONG_WORKFLOW" });
   });
 
+  test("a worker that has lost a job says what that means for the task, and nothing where it is done", async () => {
+    const { store, queue, world, graph } = await setUp();
+    world.shut();
+    await submitTask(queue, graph, { taskId: "lost", input: {} });
+    const said: string[] = [];
+    await place.worker(store, queue, world, { log: (message) => said.push(message) });
+    await vi.waitFor(() => expect(world.waits).toEqual(["lost"]), SOON);
+    await place.raw(queue, (jobs) => jobs.obliterate({ force: true }));
+    await vi.waitFor(() => expect(said).not.toEqual([]), SOON);
+    world.unlock();
+    await vi.waitFor(() => expect(world.sent).toEqual(["lost"]), SOON);
+    await vi.waitFor(async () => expect(await store.wakes()).toEqual([]), SOON);
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    expect(said).toEqual([expect.stringMatching(/^task lost: .*another one may take it over; nothing is lost$/)]);
+  });
+
   test("a job that comes twice does nothing twice, nor does one for a task that has ended or is not there", async () => {
     const { store, queue, world, graph } = await setUp();
     world.shut();

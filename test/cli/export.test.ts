@@ -52,6 +52,20 @@ test("a task is exported, verified, imported elsewhere and brought to its end th
   expect((await statecard(["history", "t-1"], elsewhere)).stdout).toContain("imported");
 });
 
+test("a task that waits for an approval is told as everywhere else", async () => {
+  const options = await ownDatabase();
+  const message = "refund 400 for order 77, arrived broken";
+  const started = await statecard(["run", "refund", "--task", "r", "--message", message], options);
+  expect(started.code).toBe(10);
+  const at = join(folder, "approval");
+  const exported = await statecard(["export", "r", at], options);
+  expect(exported.stdout).toMatch(/^Exported r to .*: refund v1, waiting_user at paying$/m);
+  expect((await statecard(["verify", at])).stdout).toMatch(/refund v1, waiting_user at paying$/m);
+  expect(jsonOf(await statecard(["verify", at, "--json"]))).toMatchObject({ status: "waiting_user" });
+  const { stdout } = await statecard(["brief", "r"], options);
+  expect(stdout).toMatch(/^ {2}\S+ \(approval, until \S+\): pay_back \{[^}]*\}$/m);
+});
+
 test("as JSON", async () => {
   const { at, options } = await exportedTicket();
   const again = jsonOf(await statecard(["export", "t-1", at, "--json"], options));

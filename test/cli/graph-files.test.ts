@@ -167,3 +167,16 @@ test("a task whose graph is gone can be shown, and a resume says to name the gra
   expect(wrong.code).toBe(3);
   expectNoStackTrace(wrong);
 });
+
+test("without langgraph.json, or with an empty one, it is said what goes in", async () => {
+  const folder = await projectFolder({});
+  const example = /\{"graphs": \{"order": "\.\/order\.ts:graph"\}\}/;
+  const missing = /there is no langgraph\.json in this folder/;
+  const [serving] = await expectRefusal(["serve"], { code: "USAGE", exit: 2, says: missing }, { folder });
+  expect(serving?.stderr).toMatch(example);
+  const run = ["run", "order"];
+  await expectRefusal(run, { code: "UNKNOWN_GRAPH", exit: 2, says: example }, { folder });
+  await writeFile(join(folder, "langgraph.json"), "{}");
+  const [empty] = await expectRefusal(["serve"], { code: "USAGE", exit: 2, says: example }, { folder });
+  expect(empty?.stderr).toContain("langgraph.json in this folder declares no graphs");
+});

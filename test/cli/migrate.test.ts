@@ -137,10 +137,38 @@ describe("statecard migrate", () => {
     await writeFile(join(folder, "langgraph.json"), JSON.stringify({ graphs: { claim: "./claim.ts" } }));
     await writeFile(join(folder, "claim.ts"), "export const graph = {");
     const broken = await statecard(["migrate", "--json"], { folder });
+    expect(broken.code).toBe(3);
     expect(lineOf(broken, "waits")).toMatchObject({
-      verdict: "unknown workflow",
-      reason: expect.stringContaining("claim.ts"),
+      verdict: "not checked",
+      reason: "graph claim cannot be loaded",
     });
+    expect(jsonOf(broken)).toMatchObject({ broken: [{ graph: "claim", reason: expect.stringContaining("claim.ts") }] });
+  });
+
+  test("a release that is broken itself: its fault is said once, and a pipeline stops", async () => {
+    const { to, folder } = await project();
+    await to({ ...SECOND, migrations: `2: { renameSteps: { review: "chekc" } }` });
+    const other = release({ ...FIRST, version: 1 }).replace('name: "claim"', 'name: "order"');
+    await writeFile(join(folder, "order.ts"), other);
+    await statecard(["run", "order.ts", "--task", "order-1"], { folder });
+    const dry = await statecard(["migrate", "--dry-run"], { folder });
+    expect(dry.code).toBe(3);
+    expect(dry.stdout).toMatch(/^waits +claim +not checked: graph claim cannot be loaded$/m);
+    expect(dry.stdout).toMatch(/^order-1 +order +fine$/m);
+    expect(dry.stdout).toMatch(
+      /^3 tasks: .*2 not checked.*\ngraph claim cannot be loaded: .*migrations\.2: .*chekc.*\n$/m,
+    );
+    expect(dry.stdout.match(/chekc/g)).toHaveLength(1);
+    const json = await statecard(["migrate", "--dry-run", "--json"], { folder });
+    expect(json.code).toBe(3);
+    expect(jsonOf(json)).toMatchObject({ broken: [{ graph: "claim", workflow: "claim" }] });
+    // Another database, where nothing is stored yet: it is broken all the same.
+    const empty = { folder, environment: { STATECARD_DB: join(folder, "empty.db") } };
+    const none = await statecard(["migrate", "--dry-run"], empty);
+    expect(none).toMatchObject({ code: 3, stdout: expect.stringContaining("graph claim cannot be loaded: ") });
+    await writeFile(join(folder, "langgraph.json"), JSON.stringify({ graphs: { claim: "./gone.ts:graph" } }));
+    const gone = await statecard(["migrate", "--dry-run"], empty);
+    expect(gone).toMatchObject({ code: 3, stdout: expect.stringContaining("./gone.ts is not there") });
   });
 
   test("a workflow changed without a new version: kept unless told otherwise", async () => {

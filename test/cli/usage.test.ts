@@ -1,5 +1,13 @@
 import { describe, expect, test } from "vitest";
-import { errorOf, expectRefusal, jsonOf, ownDatabase, shareOneProcess, statecard } from "../support/cli.ts";
+import {
+  errorOf,
+  expectRefusal,
+  jsonOf,
+  ownDatabase,
+  projectFolder,
+  shareOneProcess,
+  statecard,
+} from "../support/cli.ts";
 
 shareOneProcess();
 
@@ -97,6 +105,58 @@ describe("graph", () => {
     const mermaid = await statecard(["graph", "ticket", "--mermaid"], own);
     expect(mermaid.stdout).toMatch(/^stateDiagram-v2\n/);
     expect(mermaid.stdout).toContain("resolving --> done");
+  });
+
+  test("shows conditions, approvals and deadlines", async () => {
+    const folder = await projectFolder({
+      "claim.mjs": `
+import { compile, defineTool, defineWorkflow, field } from "statecard";
+import { z } from "zod";
+const tool = (approve) => defineTool({ description: "d", effect: "write", parameters: z.object({}), approve, run: () => 1 });
+export const graph = compile(defineWorkflow({
+  name: "claim", version: 1, state: { paid: field(z.string()) }, initial: "judging",
+  tools: { pay: tool(true), note: tool(), lend: tool(() => false), look: tool() },
+  steps: {
+    judging: {
+      to: ["late", { to: "paying", when: () => false, because: "only what is proven: invoices" }],
+      deadline: { afterMs: 172_800_000, to: "late" },
+    },
+    paying: { to: ["late"], writes: ["paid"], tools: ["pay", "note", "lend", "look"], approve: ["note"] },
+    late: { final: true },
+  },
+}));`,
+    });
+    const text = await statecard(["graph", "claim.mjs"], { folder });
+    expect(text.stdout.split("\n").slice(1, 3)).toEqual([
+      "  judging (model) -> late | paying (may be closed: only what is proven: invoices)   unanswered after 2 days -> late",
+      "  paying (model) -> late   writes paid   needs approval for pay, note   may need approval for lend",
+    ]);
+    const { steps } = jsonOf(await statecard(["graph", "claim.mjs", "--json"], { folder })) as { steps: unknown };
+    expect(steps).toMatchObject([
+      {
+        to: ["late", "paying"],
+        moves: [{ to: "late" }, { to: "paying", because: "only what is proven: invoices" }],
+        approvals: [],
+        deadline: { afterMs: 172_800_000, to: "late" },
+      },
+      {
+        approvals: [
+          { tool: "pay", always: true },
+          { tool: "note", always: true },
+          { tool: "lend", always: false },
+        ],
+      },
+      {},
+    ]);
+    const mermaid = await statecard(["graph", "claim.mjs", "--mermaid"], { folder });
+    // A colon or a semicolon would end a label.
+    expect(mermaid.stdout.split("\n").slice(2, 7)).toEqual([
+      "  judging --> late",
+      "  judging --> paying: may be closed - only what is proven - invoices",
+      "  judging --> late: unanswered after 2 days",
+      "  paying --> late",
+      "  note right of paying: needs approval for pay, note, may need approval for lend",
+    ]);
   });
 });
 

@@ -203,3 +203,24 @@ test("what a person says about one attempt counts for no other", async () => {
   expect(done.execution.status).toBe("completed");
   expect(ledger).toHaveLength(1);
 });
+
+test.each([
+  ["with tools", { tools: ["pay"] as const }, "{patch, clear, next, calls, ask, reply, because}"],
+  ["without tools", {}, "{patch, clear, next, ask, reply, because}"],
+])("code in a step %s is told what it may return", async (_what, step, told) => {
+  const pay = defineTool({ description: "Pays.", parameters: z.object({}), effect: "write", run: () => "paid" });
+  const workflow = defineWorkflow({
+    name: "telling",
+    version: 1,
+    state: {},
+    tools: { pay },
+    initial: "working",
+    steps: {
+      working: { ...step, to: ["paying"], run: () => ({ goto: "done" }) as object },
+      paying: { tools: ["pay"], to: ["done"] },
+      done: { final: true },
+    },
+  });
+  const run = compile(workflow).invoke({ message: "go" }, config);
+  await expect(run).rejects.toMatchObject({ code: "STEP_FAILED", message: expect.stringContaining(told) as string });
+});

@@ -1,3 +1,4 @@
+import fc from "fast-check";
 import { defineWorkflow, field, type Execution } from "statecard";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
@@ -119,4 +120,46 @@ test("deciding what an input means changes neither the input nor the situation",
   const before = structuredClone(waiting);
   admitInput(workflow, input, waiting);
   expect(waiting).toEqual(before);
+});
+
+test("a start without what the first step requires is refused, with the fields and what to do", () => {
+  const { travel } = workflow.steps;
+  const strict = { ...workflow, steps: { ...workflow.steps, travel: { ...travel, requires: ["place", "days"] } } };
+  expect(admitInput(strict, { place: "sea", days: 0 }, nothing)).toMatchObject({ kind: "start" });
+  expect(admitInput(strict, null, midway)).toEqual({ kind: "wake" });
+  expect(admitInput(strict, { message: "sea" }, waiting)).toMatchObject({ kind: "answer" });
+  const details = expect.objectContaining({ fields: ["days"], settable: ["place", "days"] }) as unknown;
+  const message =
+    'workflow "visit" starts only with days: give it as input; fields that can be set at the start: place, days';
+  for (const input of [{ place: "sea" }, { place: "sea", days: null }]) {
+    expect(() => admitInput(strict, input, nothing)).toThrow(
+      expect.objectContaining({ code: "INVALID_INPUT", message, details }),
+    );
+  }
+  expect(() => admitInput(strict, { message: "go" }, nothing)).toThrow(/starts only with place, days: give them/);
+});
+
+test("a task starts exactly when it has what the first step requires", () => {
+  const fields = ["a", "b", "c", "d"] as const;
+  const some = fc.subarray([...fields]);
+  fc.assert(
+    fc.property(some, some, fc.boolean(), (requires, given, isNull) => {
+      const drawn = anyWorkflow(
+        defineWorkflow({
+          name: "drawn",
+          version: 1,
+          state: { a: field(z.string()), b: field(z.string()), c: field(z.string()), d: field(z.string()) },
+          input: fields,
+          initial: "first",
+          steps: { first: { requires, to: ["last"] }, last: { final: true } },
+        }),
+      );
+      const left = isNull ? fields.filter((name) => !given.includes(name)).map((name) => [name, null]) : [];
+      const input = Object.fromEntries([...given.map((name) => [name, ""]), ...left]) as object;
+      const missing = requires.filter((name) => !given.includes(name));
+      const start = () => admitInput(drawn, input, nothing);
+      if (missing.length === 0) expect(start()).toMatchObject({ kind: "start" });
+      else expect(start).toThrow(expect.objectContaining({ details: { fields: missing, settable: fields } }));
+    }),
+  );
 });

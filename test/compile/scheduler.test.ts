@@ -299,6 +299,14 @@ describe("order and limits", () => {
     expect(shop.log.filter((line) => line.startsWith("+"))).toEqual(["+a", "+b", "+c"]);
   });
 
+  test("a limit of one call is told as such", async () => {
+    const shop = new Workshop({ limit: 1 });
+    const both = { calls: [work("a"), work("b")] };
+    const { prompts } = await run(shop, both, { calls: [work("a")] }, { calls: [work("b")] }, done);
+    expect(prompts[1]).toContain("work may be called once in a task, and this decision has more: stop and report");
+    expect(prompts[3]).toContain("work may be called once in a task, and one call has been made: stop and report");
+  });
+
   test("three calls without a new fact are noticed; one that brings something makes it start anew", async () => {
     const shop = new Workshop();
     const look = { calls: [work("look")] };

@@ -30,6 +30,21 @@ describe("the model from the environment", () => {
     expect(await modelFromEnvironment(environment)).toBeNull();
   });
 
+  test("is taken by compile as it is, also where there is none", async () => {
+    const workflow = defineWorkflow({
+      name: "asking",
+      version: 1,
+      state: {},
+      initial: "asking",
+      steps: { asking: { to: ["asking", "done"] }, done: { final: true } },
+    });
+    const [model, planner] = await Promise.all([modelFromEnvironment({}), modelFromEnvironment({})]);
+    const graph = compile(workflow, { model, planner });
+    expect(graph.runtime).toMatchObject({ model: undefined, planner: undefined });
+    const run = graph.invoke({ message: "go" }, { configurable: { thread_id: "t" } });
+    await expect(run).rejects.toMatchObject({ code: "MISSING_MODEL" });
+  });
+
   test.each([
     ["before it", ` ${KEY}`],
     ["after it", `${KEY}\n`],

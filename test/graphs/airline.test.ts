@@ -9,7 +9,7 @@ import { cabinIn, flightsIn, reservationIn, userIn, wishIn } from "../../graphs/
 import { airlineRules } from "../../graphs/airline/rules.ts";
 import { airline } from "../../graphs/airline/workflow.ts";
 import { airlineFolder, airlineWorld } from "../../graphs/airline/world.ts";
-import { mermaidOf } from "../../src/cli/look.ts";
+import { mermaidOf } from "../../src/cli/graph.ts";
 import { anyWorkflow } from "../../src/workflow/define.ts";
 import { adasBooking } from "../support/airline.ts";
 

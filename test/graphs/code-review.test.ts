@@ -8,7 +8,7 @@ import { detect, FOCUSES, RULES, type Focus } from "../../graphs/code-review/det
 import type { Finding } from "../../graphs/code-review/kept.ts";
 import { reviewRules } from "../../graphs/code-review/rules.ts";
 import { codeReview, reviewView } from "../../graphs/code-review/workflow.ts";
-import { mermaidOf } from "../../src/cli/look.ts";
+import { mermaidOf } from "../../src/cli/graph.ts";
 import { anyWorkflow } from "../../src/workflow/define.ts";
 import { randomFrom } from "../../bench/random.ts";
 import { PROJECT, temporaryFolder } from "../support/cli.ts";

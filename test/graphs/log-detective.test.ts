@@ -8,7 +8,7 @@ import { detectiveRules } from "../../graphs/log-detective/rules.ts";
 import { fileIn, readQuestion } from "../../graphs/log-detective/questions.ts";
 import { check, type Subtask } from "../../graphs/log-detective/subtasks.ts";
 import { logDetective } from "../../graphs/log-detective/workflow.ts";
-import { mermaidOf } from "../../src/cli/look.ts";
+import { mermaidOf } from "../../src/cli/graph.ts";
 import { anyWorkflow } from "../../src/workflow/define.ts";
 import { statecard, temporaryFolder } from "../support/cli.ts";
 import { openDetective } from "../support/detective.ts";

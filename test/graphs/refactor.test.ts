@@ -11,7 +11,7 @@ import { endOf } from "../../graphs/refactor/kept.ts";
 import { movable } from "../../graphs/refactor/move.ts";
 import { decideRefactor, refactorRules } from "../../graphs/refactor/rules.ts";
 import { refactor, refactorView } from "../../graphs/refactor/workflow.ts";
-import { mermaidOf } from "../../src/cli/look.ts";
+import { mermaidOf } from "../../src/cli/graph.ts";
 import { checksumOf } from "../../src/tools/files/folder.ts";
 import { anyWorkflow } from "../../src/workflow/define.ts";
 import { bundled, emptyFolder, filesIn, generated, type RefactorProject } from "../support/refactor.ts";

@@ -11,7 +11,7 @@ import { ledgerOf, memoryLedger, type Payment } from "../../graphs/refund/ledger
 import { amountIn, orderIn, reasonIn } from "../../graphs/refund/reading.ts";
 import { decideRefund, refundRules } from "../../graphs/refund/rules.ts";
 import { refund } from "../../graphs/refund/workflow.ts";
-import { mermaidOf } from "../../src/cli/look.ts";
+import { mermaidOf } from "../../src/cli/graph.ts";
 import { anyWorkflow } from "../../src/workflow/define.ts";
 
 const DAY_MS = 86_400_000;

@@ -12,7 +12,7 @@ import { decideResearch, researchRules } from "../../graphs/research/rules.ts";
 import { check, type Subtask } from "../../graphs/research/subtasks.ts";
 import { dueSubtasks } from "../../graphs/subtasks.ts";
 import { research } from "../../graphs/research/workflow.ts";
-import { mermaidOf } from "../../src/cli/look.ts";
+import { mermaidOf } from "../../src/cli/graph.ts";
 import { anyWorkflow } from "../../src/workflow/define.ts";
 import { statecard, temporaryFolder } from "../support/cli.ts";
 

@@ -17,7 +17,7 @@ import { detectiveView } from "../../graphs/log-detective/workflow.ts";
 import { placesGuard } from "../../graphs/router/code-agent/guard.ts";
 import { decideRouter } from "../../graphs/router/rules.ts";
 import { routerOn } from "../../graphs/router/workflow.ts";
-import { mermaidOf } from "../../src/cli/look.ts";
+import { mermaidOf } from "../../src/cli/graph.ts";
 import type { SqlStore } from "../../src/storage/sql-store.ts";
 import { anyWorkflow } from "../../src/workflow/define.ts";
 import { statecard } from "../support/cli.ts";

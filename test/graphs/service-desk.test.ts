@@ -5,7 +5,7 @@ import { describe, expect, test } from "vitest";
 import { OfflineRules } from "../../graphs/offline-rules.ts";
 import { decideServiceDesk, serviceDeskRules } from "../../graphs/service-desk/rules.ts";
 import { serviceDesk } from "../../graphs/service-desk/workflow.ts";
-import { mermaidOf } from "../../src/cli/look.ts";
+import { mermaidOf } from "../../src/cli/graph.ts";
 import { anyWorkflow } from "../../src/workflow/define.ts";
 
 const clock = { now: () => Date.UTC(2026, 2, 1, 10, 0) };

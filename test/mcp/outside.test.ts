@@ -305,7 +305,7 @@ test("the server ends when nobody reads its answers any more", async () => {
 
 test("an argument that a tool does not have is refused by name, and nothing is started", async () => {
   const someone = await agent("someone");
-  const refused = await someone.call("start_task", { graph: "letters", message: "to Ada", task: "mine" });
-  expect(refused).toMatchObject({ isError: true, text: expect.stringContaining("task") as string });
+  const refused = await someone.call("start_task", { graph: "letters", message: "to Ada", name: "mine" });
+  expect(refused).toMatchObject({ isError: true, text: expect.stringContaining("name") as string });
   expect((await someone.call("read_task", { task: "mine" })).isError).toBe(true);
 });

@@ -197,20 +197,64 @@ describe("the context", () => {
   });
 });
 
-test("a reconcile that hangs knows nothing", async () => {
-  const tool = declare(() => null, { timeoutMs: 20, reconcile: () => new Promise(() => undefined) });
-  expect(await reconcileCall("1.0", { tool: "work", args: {} }, tool, callContext())).toBeNull();
-});
+describe("what a reconcile has found out", () => {
+  const reconciled = (reconcile: unknown, rest: Partial<Definition> = {}) =>
+    reconcileCall(
+      "1.0",
+      { tool: "work", args: {} },
+      declare(() => null, { ...rest, reconcile } as never),
+      callContext(),
+    );
+  const happened = (value: unknown) => ({
+    kind: "happened",
+    result: { id: "1.0", tool: "work", status: "ok", value },
+  });
+  const unknown = (why: unknown) => ({ kind: "unknown", why });
 
-test.each([
-  ["a clear yes", { happened: true, value: 5 }, { id: "1.0", tool: "work", status: "ok", value: 5 }],
-  ["a clear no", { happened: false }, "did not happen"],
-  ["nothing", undefined, null],
-  ["an object that does not say it", { id: "payment-7" }, null],
-  ["a slip in the name", { happend: true }, null],
-  ["a word", "sent", null],
-  ["yes without an object", true, null],
-])("a reconcile that answers with %s", async (_what, answer, means) => {
-  const tool = declare(() => null, { reconcile: (() => answer) as never });
-  expect(await reconcileCall("1.0", { tool: "work", args: {} }, tool, callContext())).toEqual(means);
+  test("one that hangs knows nothing", async () => {
+    const hanging = () => new Promise(() => undefined);
+    expect(await reconciled(hanging, { timeoutMs: 20 })).toEqual(unknown("did not end within 20 ms"));
+  });
+
+  test("one that throws knows nothing; of sensitive data, only the kind of error is told", async () => {
+    const throwing = () => {
+      throw new ToolError("Ada's account is closed", { type: "CLOSED" });
+    };
+    expect(await reconciled(throwing)).toEqual(unknown("threw: Ada's account is closed"));
+    expect(await reconciled(throwing, { sensitive: "person" })).toEqual(unknown("threw CLOSED"));
+  });
+
+  test.each([
+    ["a clear yes", { happened: true, value: 5 }, happened(5)],
+    ["a yes whose value is nothing", { happened: true, value: undefined }, happened(null)],
+    ["a clear no", { happened: false }, { kind: "did not happen" }],
+    ["a no with an empty value", { happened: false, value: undefined }, { kind: "did not happen" }],
+    ["that it cannot know", null, unknown(null)],
+    ["nothing", undefined, unknown(null)],
+    ["a yes without its value", { happened: true }, unknown(expect.stringMatching(/: value is missing$/))],
+    [
+      "a yes with its value elsewhere",
+      { happened: true, result: { receipt: "r-7" } },
+      unknown(expect.stringMatching(/: value is missing, it has "result"$/)),
+    ],
+    ["more than a yes", { happened: true, value: 5, at: 1 }, unknown(expect.stringContaining('it has "at"'))],
+    ["more than a no", { happened: false, found: 3 }, unknown(expect.stringContaining('it has "found"'))],
+    ["a no with a value", { happened: false, value: 5 }, unknown(expect.stringContaining("did not happen"))],
+    ["an object that does not say it", { id: "payment-7" }, unknown(expect.stringContaining("neither true nor false"))],
+    ["a slip in the name", { happend: true }, unknown(expect.stringContaining("neither true nor false"))],
+    ["a word for yes", { happened: "yes", value: 5 }, unknown(expect.stringContaining("neither true nor false"))],
+    ["a word", "sent", unknown(expect.stringContaining("no plain object"))],
+    ["yes without an object", true, unknown(expect.stringContaining("no plain object"))],
+  ])("%s", async (_what, answer, found) => {
+    expect(await reconciled(() => answer)).toEqual(found);
+  });
+
+  test("a yes without its value is a compile error; one way to write yes and no is none", () => {
+    const paid = (receipt: string | null) => ({ happened: receipt !== null, value: receipt ?? undefined });
+    declare(() => null, { reconcile: () => paid("r-7") });
+    // @ts-expect-error -- value is missing
+    declare(() => null, { reconcile: () => ({ happened: true }) });
+    // @ts-expect-error -- value is missing
+    declare(() => null, { reconcile: () => ({ happened: true, result: "r-7" }) });
+  });
 });

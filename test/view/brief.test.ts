@@ -101,9 +101,19 @@ test("what is asked comes first", () => {
   ];
   const brief = briefOf({ ...input, status: "waiting_user", requests });
   expect(brief.nextAction).toBe("decide about request 2.0");
-  expect(renderBrief(brief)).toContain(
-    '  2.0 (approval, until 2026-11-02T00:00:00.000Z): send: to Ada send {"to":"Ada"}',
-  );
+  expect(renderBrief(brief)).toContain('  2.0 (approval, until 2026-11-02T00:00:00.000Z): send {"to":"Ada"}\n');
+});
+
+test.each([
+  ["approval", "send: to Ada", 'send {"to":"Ada"}'],
+  ["approval", "May Ada read this?", 'May Ada read this? send {"to":"Ada"}'],
+  ["unknown", "send: to Ada was begun and left no result. Did it happen?", null],
+  ["unknown", "send: to A… was begun and left no result. Did it happen?", 'Did it happen? send {"to":"Ada"}'],
+])("a call that is asked about is told once: %s, %s", (kind, question, told) => {
+  const requests = [{ id: "2.0", kind, question, tool: "send", args: { to: "Ada" } }];
+  const text = renderBrief(briefOf({ ...input, status: "waiting_user", requests }));
+  expect(text).toContain(`${told ?? question}\n`);
+  if (!question.includes("…")) expect(text.match(/send/g)).toHaveLength(1);
 });
 
 test("no value can write a line of the brief, or make it long", () => {

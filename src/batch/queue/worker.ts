@@ -63,6 +63,8 @@ const LONGEST_WAIT_MS = 5000;
 const DATABASE_AWAY_MS = 2000;
 const OTHER_RELEASE_MS = 30_000;
 const GRACE_MS = 10_000;
+/** What BullMQ says of a job that this worker had, and that was given to another one or removed. */
+const LOST_JOB = /^(?:could not renew lock|Missing (?:lock|key)) for job /;
 
 /**
  * Runs tasks that are noted to be run, whichever process noted them. What a job says is never trusted: it is looked
@@ -124,9 +126,31 @@ export class TaskWorker {
       // Counted in `run`, which can tell the task.
       maxStalledCount: UNCOUNTED,
     };
-    const worker = new Worker(queue.nameOf(workflow), process, settings, ...((backend ? [backend] : []) as []));
-    const onError = (error: Error) => log(`queue ${workflow}: ${redact(error.message)}`);
+    /** The tasks in hand, by their jobs. */
+    const inHand = new Map<string, string>();
+    const take = async (job: Job, token: string | undefined): Promise<unknown> => {
+      const id = job.id ?? "";
+      inHand.set(id, String(job.data.taskId ?? job.name));
+      try {
+        return await process(job, token);
+      } finally {
+        inHand.delete(id);
+      }
+    };
+    const worker = new Worker(queue.nameOf(workflow), take, settings, ...((backend ? [backend] : []) as []));
+    const onError = (error: Error) => {
+      // Told below for the task; and the end of a job that is another worker's by then, or gone, means nothing.
+      if (!LOST_JOB.test(error.message)) log(`queue ${workflow}: ${redact(error.message)}`);
+    };
     worker.on("error", onError);
+    worker.on("lockRenewalFailed", (jobIds) => {
+      for (const id of jobIds) {
+        const name = inHand.get(id);
+        // Once, though each renewal fails from then on.
+        inHand.delete(id);
+        if (name !== undefined) log(givenAway(workflow === UPKEEP_QUEUE ? `upkeep ${name}` : `task ${name}`));
+      }
+    });
     // On PostgreSQL it would come back behind all that wait.
     worker.on("stalled", (jobId) => void queue.toFront(workflow, jobId).catch(onError));
     return worker;
@@ -218,6 +242,10 @@ export class TaskWorker {
       ...(rate ? [{ name: runtime.workflow.name, limit: { concurrency: null, rate } }] : []),
     ];
   }
+}
+
+function givenAway(what: string): string {
+  return `${what}: this worker did not tell the queue in time that it is alive, so another one may take it over; nothing is lost`;
 }
 
 function diedOf(taskId: string, deaths: number): WorkflowError {

@@ -2,6 +2,7 @@ import type { TaskRow } from "../compile/store.ts";
 import { isWorkflowError, type WorkflowError } from "../errors.ts";
 import type { SqlStore } from "../storage/sql-store.ts";
 import type { AnyWorkflow } from "../workflow/define.ts";
+import { workflowsWithin } from "../workflow/within.ts";
 import { declaredGraphs, loadGraph } from "./graphs.ts";
 
 /** A graph that is here and cannot be loaded. */
@@ -33,9 +34,7 @@ export async function loadRelease(
 ): Promise<Release> {
   const workflows = new Map<string, AnyWorkflow>();
   const add = (workflow: AnyWorkflow): void => {
-    if (workflows.has(workflow.name)) return;
-    workflows.set(workflow.name, workflow);
-    for (const step of Object.values(workflow.steps)) if (step.workflow) add(step.workflow);
+    for (const each of workflowsWithin(workflow)) if (!workflows.has(each.name)) workflows.set(each.name, each);
   };
   const sources = new Map<string, string>();
   if (named !== undefined) {

@@ -99,6 +99,8 @@ test.skipIf(!hasPython)("kill -9 leaves nothing either", async (context) => {
   await vi.waitFor(() => expect(leftIn(place)).toEqual(NOTHING), { timeout: 30_000, interval: 100 });
 });
 
+const STARTING = "Starting PostgreSQL and 1 worker …\n";
+
 test("a start that fails says why and leaves nothing", async (context) => {
   const { place, environment } = await ownPlace();
   const folder = await projectFolder(PROJECT);
@@ -106,7 +108,7 @@ test("a start that fails says why and leaves nothing", async (context) => {
   skipWithoutPostgres(context, broken);
   expect(broken).toMatchObject({
     code: 2,
-    stdout: "",
+    stdout: STARTING,
     stderr: expect.stringMatching(/^INVALID_GRAPH: .*no such luck/),
   });
   expect(leftIn(place)).toEqual(NOTHING);
@@ -116,6 +118,10 @@ test("a start that fails says why and leaves nothing", async (context) => {
   chmodSync(initdb, 0o755);
   const full = { ...environment, PATH: `${place}:${process.env.PATH}` };
   const result = await statecard([...DEV, "slow"], { folder, environment: full });
-  expect(result).toMatchObject({ code: 2, stdout: "", stderr: expect.stringMatching(/^USAGE: .*disk is full.*--db/) });
+  expect(result).toMatchObject({
+    code: 2,
+    stdout: STARTING,
+    stderr: expect.stringMatching(/^USAGE: .*disk is full.*--db/),
+  });
   expect(leftIn(place)).toEqual(NOTHING);
 });

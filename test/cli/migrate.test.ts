@@ -254,3 +254,23 @@ describe("statecard migrate", () => {
     expect(gone.output).toContain("Deleted waits");
   });
 });
+
+test("tasks of a workflow that is run for each item of a list are checked like others", async () => {
+  const lists = `
+import { compile, defineWorkflow } from "statecard";
+const end = { final: true };
+const asks = defineWorkflow({
+  name: "asks", version: 1, state: {}, initial: "asking",
+  steps: { asking: { to: ["end"], run: () => ({ ask: "Well?" }) }, end },
+});
+const each = { over: () => [1, 2], workflow: asks, input: () => ({}), output: () => ({ next: "end" }) };
+export const graph = compile(
+  defineWorkflow({ name: "lists", version: 1, state: {}, initial: "all", steps: { all: { map: each, to: ["end"] }, end } }),
+);`;
+  const langgraph = JSON.stringify({ graphs: { lists: "./lists.ts:graph" } });
+  const folder = await projectFolder({ "lists.ts": lists, "langgraph.json": langgraph });
+  await statecard(["run", "lists", "--task", "l"], { folder });
+  const { tasks } = jsonOf(await statecard(["migrate", "--dry-run", "--json"], { folder })) as { tasks: object[] };
+  expect(tasks).toHaveLength(3);
+  for (const task of tasks) expect(task).toMatchObject({ verdict: "fine" });
+});

@@ -14,7 +14,7 @@ import {
   sqliteStore,
   WorkflowError,
 } from "statecard";
-import { afterAll, afterEach, describe, expect, test } from "vitest";
+import { afterAll, afterEach, describe, expect, test, vi } from "vitest";
 import { z } from "zod";
 import { scriptedModel } from "../../src/testing/index.ts";
 import { onBothDialects } from "../support/stores.ts";
@@ -158,15 +158,13 @@ describe("secrets", () => {
   const DECLARED = "correct-horse-battery";
   const NAMED = "a-value-that-only-a-name-tells";
   const FORMAT = `sk-${"abcdefghij".repeat(3)}`;
-  const before = { ...process.env };
-  afterEach(() => {
-    process.env = { ...before };
-  });
+  // In another object than before, the environment of other tests could not be put back any more.
+  afterEach(() => void vi.unstubAllEnvs());
 
   onBothDialects((dialect) => {
     test("planted everywhere, they are in no state, view, log, error, trace or database", async () => {
-      process.env.SHOP_PHRASE = DECLARED;
-      process.env.SHOP_API_KEY = NAMED;
+      vi.stubEnv("SHOP_PHRASE", DECLARED);
+      vi.stubEnv("SHOP_API_KEY", NAMED);
       const planted = [DECLARED, NAMED, FORMAT].join(" and ");
       const seen: unknown[] = [];
       const model = scriptedModel([

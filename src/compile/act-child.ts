@@ -62,19 +62,24 @@ export async function runChild(action: Action, decision: number, child: ChildCal
   const { store } = runtime;
   const earlier = await store.requests(lease.taskId, decision, forks, prefix);
   let news = await passAll(action, childId, earlier, prefix);
-  let isAsking = earlier.some(({ answer }) => answer === null);
+  const known = new Set(earlier.map(({ request }) => request.id));
+  let open = earlier.filter(({ answer }) => answer === null).map(({ request }) => request.id);
   /** Nobody has to answer at the parent what the child asks no more: it has expired, or was decided elsewhere. */
   const ask = async (requests: readonly Request[]) => {
     const asked = requests.map((request) => ({ ...request, id: prefix + request.id }));
-    if (isAsking || asked.length > 0) await store.replaceRequests(lease, { decision, forks, prefix }, asked);
-    isAsking = asked.length > 0;
+    const ids = asked.map(({ id }) => id);
+    const isSame = ids.every((id) => known.has(id)) && open.every((id) => ids.includes(id));
+    if (!isSame) await store.replaceRequests(lease, { decision, forks, prefix }, asked);
+    for (const id of ids) known.add(id);
+    open = ids;
     return asked;
   };
+  const askAnew = async () => ask(await answerable(store, childId, await store.look(childId)));
   for (;;) {
     await requireGoingOn(runtime, lease.taskId);
     const standing = await runner.run(childId, input, config, news, isUntrusted).catch(async (error: unknown) => {
-      // It may have gone on before it failed. Whoever has lost the task has nothing more to say.
-      await ask(await answerable(store, childId, await store.look(childId))).catch(() => {});
+      // It may have gone on before it failed. Where that cannot be told, its error still counts.
+      await askAnew().catch(() => {});
       throw error;
     });
     const asked = await ask(standing.kind === "ended" ? [] : standing.requests);

@@ -267,7 +267,7 @@ function childRunner(graph: WorkflowGraph, step: string): ChildRunner {
         signal: config.signal,
         callbacks: config.callbacks,
       };
-      if (!head) await graph.invoke(input, own as never);
+      if (!head) await graph.invoke(input, own as never).catch((error: unknown) => refusedInput(error, step, workflow));
       else if (!waiting && dueNode(workflow, head.execution) !== END_OF_TASK) await graph.invoke(null, own as never);
       let execution: Execution;
       for (;;) {
@@ -292,6 +292,13 @@ function childRunner(graph: WorkflowGraph, step: string): ChildRunner {
       };
     },
   };
+}
+
+/** Whoever runs the parent has given nothing wrong: its step has. */
+function refusedInput(error: unknown, step: string, { name }: AnyWorkflow): never {
+  if (!isWorkflowError(error, "INVALID_INPUT")) throw error;
+  const message = `workflow ${name} refused the input of step ${step}: ${error.message}`;
+  throw new WorkflowError("STEP_FAILED", message, { cause: error });
 }
 
 /** What a person says about a call that waits for approval. A plain "approve" or "reject" does too. */

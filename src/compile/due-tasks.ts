@@ -2,6 +2,7 @@ import { isWorkflowError } from "../errors.ts";
 import { sensitiveSources } from "../workflow/sensitive.ts";
 import { workflowsWithin } from "../workflow/within.ts";
 import { isDecided } from "./decided-consents.ts";
+import { isAskedAtParent } from "./open-approvals.ts";
 import type { Runtime } from "./runtime.ts";
 import type { OpenFilter, OpenPlace, OpenRequest } from "./store.ts";
 import { removeExpired } from "./time-to-live.ts";
@@ -32,7 +33,7 @@ export function tasksDecidedSince(runtime: Runtime, since: number): AsyncGenerat
   return fitting(runtime, [decidedConsents(runtime, since, PAGE)]);
 }
 
-/** What was found, each once, without what does not fit the present release. */
+/** What was found, each once, without what does not fit the present release, or goes on with its parent. */
 async function* fitting(
   { store }: Runtime,
   found: readonly AsyncGenerator<string, void>[],
@@ -42,6 +43,7 @@ async function* fitting(
     for await (const taskId of some) {
       if (seen.has(taskId)) continue;
       seen.add(taskId);
+      if (await isAskedAtParent(store, taskId)) continue;
       if ((await store.look(taskId))?.quarantine === null) yield taskId;
     }
   }

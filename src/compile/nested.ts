@@ -49,7 +49,7 @@ export async function* runNested(nested: NestedRun): AsyncGenerator<unknown> {
   const { runtime } = nested;
   const parent = new ParentPauses(runtime, taskId, nested.options);
   for (let round = 0; ; round++) {
-    if (await canGoOn(runtime, taskId, round)) {
+    if (await isToRun(runtime, taskId, round)) {
       const isNew = (await runtime.store.head(taskId)) === null;
       for await (const chunk of withoutParent(
         nested.run(isNew ? ownInput(runtime, nested.input) : null, inner, taskId),
@@ -79,7 +79,7 @@ function ownInput(runtime: Runtime, values: unknown): unknown {
 }
 
 /** A waiting task is not run before its parent's answer was looked at; a finished one only to give its output. */
-async function canGoOn(runtime: Runtime, taskId: string, round: number): Promise<boolean> {
+async function isToRun(runtime: Runtime, taskId: string, round: number): Promise<boolean> {
   const head = await runtime.store.head(taskId);
   if (!head) return true;
   const waiting = (await openRequests(runtime.store, taskId, head)).length > 0;

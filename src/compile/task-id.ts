@@ -15,6 +15,11 @@ export function tenantOf(taskId: string): string {
   return /^@([^/]+)\//.exec(taskId)?.[1] ?? TENANT_MARK;
 }
 
+/** An id that a client may give: no slash, since the tasks of child workflows are named by their parents', and no tenant. */
+export const CLIENT_TASK_ID = /^[A-Za-z0-9][\w.:-]{0,127}$/;
+export const CLIENT_TASK_ID_RULE =
+  "begins with a letter or digit, then has letters, digits and . _ : - only; 128 characters at most";
+
 /**
  * Checks what is to be a task's id.
  *

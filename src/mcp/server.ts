@@ -1,6 +1,7 @@
 import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
 import type { CallToolResult } from "@modelcontextprotocol/sdk/types.js";
 import { z } from "zod";
+import { CLIENT_TASK_ID, CLIENT_TASK_ID_RULE } from "../compile/task-id.ts";
 import { isWorkflowError } from "../errors.ts";
 import { redact, redactDeep } from "../internal/redact.ts";
 import { jsonBytes, shorten } from "../internal/json.ts";
@@ -86,7 +87,11 @@ export function mcpServer(options: DeskOptions, version: string): McpServer {
         graph: z.string().min(1).max(100).describe("an id of langgraph.json"),
         message: z.string().max(65_536).optional().describe("what is wanted"),
         fields: z.record(z.string(), z.unknown()).optional().describe("input fields of the workflow"),
-        task: task.optional().describe("an id of your own, so that asking again starts no second task"),
+        task: z
+          .string()
+          .regex(CLIENT_TASK_ID, CLIENT_TASK_ID_RULE)
+          .optional()
+          .describe("an id of your own, so that asking again starts no second task"),
       }),
     },
     ({ graph, ...given }) => answered(() => desk.start(graph, given)),

@@ -1,10 +1,8 @@
 import { z } from "zod";
+import { CLIENT_TASK_ID, CLIENT_TASK_ID_RULE } from "../compile/task-id.ts";
 import { TASK_STATUSES } from "../state/execution.ts";
 import { ERROR_CODES } from "../errors.ts";
 
-/** An id that a client may give: no slash, since the tasks of child workflows are named by their parents'. */
-const TASK_ID = /^[A-Za-z0-9][\w.:-]{0,127}$/;
-const TASK_ID_RULE = "begins with a letter or digit, then has letters, digits and . _ : - only; 128 characters at most";
 const MAX_TEXT = 65_536;
 const object = z.record(z.string(), z.unknown());
 const text = z.string().max(MAX_TEXT);
@@ -14,7 +12,11 @@ const reason = text.describe("why; it is logged");
 export const newTask = z
   .strictObject({
     graph: z.string().min(1).max(100).describe("which of the graphs that this server has"),
-    taskId: z.string().regex(TASK_ID, TASK_ID_RULE).optional().describe("its id; one is made up otherwise"),
+    taskId: z
+      .string()
+      .regex(CLIENT_TASK_ID, CLIENT_TASK_ID_RULE)
+      .optional()
+      .describe("its id; one is made up otherwise"),
     goal: text
       .min(1)
       .optional()

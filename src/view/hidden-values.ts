@@ -23,6 +23,12 @@ const INNER_ADDRESSES = [
   String.raw`(?<![\p{L}\p{N}_.-])-?${LABEL}(?:\.${LABEL}){0,20}\.(?:local|localdomain|internal|intranet|private|lan|corp|home|home\.arpa)(?![\p{L}\p{N}_-]|\.[\p{L}\p{N}])`,
 ];
 
+/** A text that is looked for, and the pattern that finds it. */
+interface Looked {
+  readonly text: string;
+  readonly source: string;
+}
+
 /** Values that may stand nowhere in a text. */
 export class HiddenValues {
   private readonly values = new Set<string>();
@@ -73,13 +79,18 @@ export class HiddenValues {
    */
   hider(kinds: readonly string[], hidesAddresses: boolean): (text: string) => string {
     const kept = new Set([HIDDEN, ...kinds.map(marker)]);
-    // The longest first: one value may begin like another.
-    const longest = (of: ReadonlySet<string>) => [...of].toSorted((a, b) => b.length - a.length);
-    const all = [...longest(this.pieces).map(anywhere), ...longest(this.values).map(byItself)];
-    const sources = hidesAddresses ? [...all, ...INNER_ADDRESSES] : all;
+    const markers = [...kept].map((text) => ({ text, source: anywhere(text) }));
+    const pieces = [...this.pieces].map((text) => ({ text, source: anywhere(text) }));
+    const values = [...this.values].map((text) => ({ text, source: byItself(text) }));
+    const addresses = (hidesAddresses ? INNER_ADDRESSES : []).map((source) => ({ text: "", source }));
+    // The longest first: one value may begin like another, or like a marker.
+    const longestFirst = (some: readonly Looked[]) => some.toSorted((a, b) => b.text.length - a.text.length);
+    const all = [...longestFirst([...pieces, ...values]), ...addresses];
     const patterns: RegExp[] = [];
-    for (let at = 0; at < sources.length; at += PER_PATTERN)
-      patterns.push(new RegExp([...[...kept].map(anywhere), ...sources.slice(at, at + PER_PATTERN)].join("|"), "giu"));
+    for (let at = 0; at < all.length; at += PER_PATTERN) {
+      const some = longestFirst([...markers, ...all.slice(at, at + PER_PATTERN)]);
+      patterns.push(new RegExp(some.map(({ source }) => source).join("|"), "giu"));
+    }
     const stands = (found: string) => (kept.has(found) ? found : HIDDEN);
     const without = (text: string) => patterns.reduce((rest, pattern) => rest.replaceAll(pattern, stands), text);
     return (text) => {

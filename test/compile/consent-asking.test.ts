@@ -420,3 +420,14 @@ test("a run that fails after a decision elsewhere is told once", async () => {
   expect(tries).toBe(tried);
   expect((await describeTask(store, "t")).status).toBe("failed");
 });
+
+test("a workflow within goes on with its parent, and not by a graph of its own", async () => {
+  const store = sqliteStore(":memory:");
+  const parent = compile(letters, { model: new RemoteModel([done, done, done]), store });
+  const own = compile(letter, { model: new RemoteModel([]), store });
+  await parent.invoke({ message: "go" }, config());
+  await store.keepConsents("t", both(true));
+  expect(await wakeDue(own)).toEqual([]);
+  expect(await wakeDue(parent)).toEqual(["t"]);
+  expect((await describeTask(store, "t")).status).toBe("completed");
+});

@@ -225,6 +225,13 @@ test("a task is started once under an id, and a list says where there are more",
   expect((await call("list_tasks", { limit: 2 })).structuredContent).not.toHaveProperty("more");
 });
 
+test.each(["t/sub/2.0", "@acme/x", " "])("nobody starts a task that would be taken for another's: %s", async (task) => {
+  const { graph, call } = await open([ask]);
+  const refused = await call("start_task", { graph: "note", message: "go", task });
+  expect(refused.isError).toBe(true);
+  expect(await graph.runtime.store.tasks()).toEqual([]);
+});
+
 test("a task is judged by its own graph, though another has a workflow of the same name", async () => {
   const open = { ...account, state: { ...account.state, email: field(z.string()) } };
   const store = sqliteStore(":memory:");

@@ -181,3 +181,77 @@ test("a run that has lost its task takes back nothing of what the next one asks"
   const reply = new Command({ resume: { "w1.0/q2.0": "none" } });
   expect((await graph.invoke(reply, as("ada"))).execution.status).toBe("completed");
 });
+
+test("what a workflow within fails with is told, though its requests cannot be read any more", async () => {
+  const clock = { at: Date.UTC(2030, 0, 1), now: () => clock.at };
+  let isAway = false;
+  const run = () => {
+    isAway = true;
+    throw new Error("its own fault");
+  };
+  const { store, graph } = within({ run }, clock);
+  const look = store.look.bind(store);
+  store.look = (taskId) => (isAway ? Promise.reject(new Error("away")) : look(taskId));
+  await graph.invoke({}, as("eve"));
+  clock.at += DEADLINE_MS;
+  await expect(graph.invoke(null, as("eve"))).rejects.toMatchObject({
+    code: "STEP_FAILED",
+    message: expect.stringContaining("its own fault") as string,
+  });
+});
+
+test("a step that gives a workflow no such input as it needs is told from a wrong input of the task", async () => {
+  const child = defineWorkflow({
+    name: "child",
+    version: 1,
+    state: { order: field(z.string()) },
+    input: ["order"],
+    initial: "packing",
+    steps: { packing: { requires: ["order"], to: ["done"], run: () => ({ next: "done" }) }, done: { final: true } },
+  });
+  const outer = defineWorkflow({
+    name: "outer",
+    version: 1,
+    state: {},
+    initial: "working",
+    steps: { working: { workflow: child, input: () => ({}), to: ["done"] }, done: { final: true } },
+  });
+  const store = sqliteStore(":memory:");
+  await expect(compile(outer, { store }).invoke({}, as("eve"))).rejects.toMatchObject({
+    code: "STEP_FAILED",
+    message: expect.stringMatching(/^workflow child refused the input of step working: .*order/) as string,
+  });
+  expect(await describeTask(store, "t")).toMatchObject({ status: "failed", lastError: { code: "STEP_FAILED" } });
+});
+
+test("an answer to one of a list writes nothing for those that still wait", async () => {
+  const asks = defineWorkflow({
+    name: "asks",
+    version: 1,
+    state: {},
+    initial: "asking",
+    steps: {
+      asking: { to: ["done"], run: (_, { observation }) => (observation ? { next: "done" } : { ask: "Well?" }) },
+      done: { final: true },
+    },
+  });
+  const map = { over: () => [1, 2, 3], workflow: asks, input: () => ({}), output: () => ({ next: "done" as const }) };
+  const outer = defineWorkflow({
+    name: "outer",
+    version: 1,
+    state: {},
+    initial: "working",
+    steps: { working: { map, to: ["done"] }, done: { final: true } },
+  });
+  const store = sqliteStore(":memory:");
+  const graph = compile(outer, { store });
+  await graph.invoke({}, as("eve"));
+  const replace = store.replaceRequests.bind(store);
+  const replaced: string[] = [];
+  store.replaceRequests = (holder, place, requests) => {
+    replaced.push(place.prefix);
+    return replace(holder, place, requests);
+  };
+  await graph.invoke(new Command({ resume: { "w1.0.1/q1.0": "yes" } }), as("eve"));
+  expect(replaced).toEqual([]);
+});

@@ -246,3 +246,14 @@ test("hiding leaves no prompt above its limit", () => {
   const view = renderView({ workflow, ...shown, options: viewOptions({ policy: "state", maxTokens: 2000 }) });
   expect(viewTokens(view)).toBeLessThanOrEqual(2000);
 });
+
+test.each(["[withheld] Ada, 4711 Main Street", "[withheld: personal data] 4711", "withheld", "personal"])(
+  "a value that looks like what stands for one is found, and what stands for one stays: %s",
+  (name) => {
+    const state = { customer: { name, phones: [], born: 1 }, note: `${name}; [withheld], [withheld: personal data]` };
+    const whole = { snapshot: { state, execution: none, moves: [] }, observation: null, turns: [] };
+    const { snapshot, hide } = withhold(workflow, kinds, whole);
+    expect(snapshot.state.note).toBe("[withheld]; [withheld], [withheld: personal data]");
+    expect(hide(String(snapshot.state.note))).toBe(snapshot.state.note);
+  },
+);

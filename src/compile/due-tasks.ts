@@ -1,10 +1,10 @@
 import { isWorkflowError } from "../errors.ts";
 import { sensitiveSources } from "../workflow/sensitive.ts";
 import { workflowsWithin } from "../workflow/within.ts";
+import { childTaskIds, parentTaskId } from "./child.ts";
 import { isDecided } from "./decided-consents.ts";
-import { isAskedAtParent } from "./open-approvals.ts";
 import type { Runtime } from "./runtime.ts";
-import type { OpenFilter, OpenPlace, OpenRequest } from "./store.ts";
+import type { OpenFilter, OpenPlace, OpenRequest, TaskStore } from "./store.ts";
 import { removeExpired } from "./time-to-live.ts";
 import { untouched } from "./untouched.ts";
 
@@ -43,10 +43,19 @@ async function* fitting(
     for await (const taskId of some) {
       if (seen.has(taskId)) continue;
       seen.add(taskId);
-      if (await isAskedAtParent(store, taskId)) continue;
+      if (await goesOnWithParent(store, taskId)) continue;
       if ((await store.look(taskId))?.quarantine === null) yield taskId;
     }
   }
+}
+
+/** Whether a task is one that another waits for now, which asks in its place and runs it. */
+async function goesOnWithParent(store: TaskStore, taskId: string): Promise<boolean> {
+  const parentId = parentTaskId(taskId);
+  const parent = parentId === null ? null : await store.look(parentId);
+  return (
+    parentId !== null && parent !== null && childTaskIds(parentId, parent.execution, parent.forks).includes(taskId)
+  );
 }
 
 /** Tasks whose time for an answer is over. */

@@ -41,14 +41,9 @@ export async function openApprovals(
 
 /** A task with what it waits for; null where its requests are answered at its parent, which passes them on. */
 async function askingRow(store: TaskStore, taskId: string): Promise<TaskRow | null> {
-  return (await isAskedAtParent(store, taskId)) ? null : rowOf(store, taskId);
-}
-
-/** Whether a task is one of a workflow within another, which asks in its place and goes on with it. */
-export async function isAskedAtParent(store: TaskStore, taskId: string): Promise<boolean> {
   const parentId = parentTaskId(taskId);
   const parent = parentId === null ? null : await rowOf(store, parentId);
-  return parent !== null && askingChildren(parent).includes(taskId);
+  return parent && askingChildren(parent).includes(taskId) ? null : rowOf(store, taskId);
 }
 
 async function rowOf(store: TaskStore, taskId: string): Promise<TaskRow | null> {

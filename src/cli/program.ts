@@ -192,6 +192,11 @@ function buildProgram(onAction: (options: CommonOptions, action: Action) => void
   command("prune", "remove tasks that were completed or cancelled long ago, with their logs")
     .option("--days <number>", "how many days ago at least")
     .option("--graphs <graphs>", "only of these, with commas between them; all of langgraph.json unless set")
+    .option(
+      "--workflow <names>",
+      "only of workflows of these names, whose graphs may be gone; may be repeated",
+      collect,
+    )
     .option("--dry-run", "only count them")
     .addHelpText("after", "\nExample: statecard prune --days 90\nWorkers do it daily with --keep-ended 90.")
     .action((options: CommonOptions) =>

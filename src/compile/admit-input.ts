@@ -85,10 +85,20 @@ export function admitInput(workflow: AnyWorkflow, input: unknown, situation: Sit
   });
 }
 
-/** Whether an input could start a task. What cannot leaves no trace, so nothing is noted about it before. Pure. */
+/**
+ * Refuses what can start no task, before it leaves a trace. Pure.
+ *
+ * @throws what `admitInput` refuses of a task that is not there yet.
+ */
+export function requireStart(workflow: AnyWorkflow, input: unknown, taskId = ""): void {
+  admitInput(workflow, input, { taskId, head: null, open: [], startedWithThis: false });
+}
+
+/** Whether an input could start a task. Pure. */
 export function canStart(workflow: AnyWorkflow, input: unknown): boolean {
   try {
-    return admitInput(workflow, input, { taskId: "", head: null, open: [], startedWithThis: false }).kind === "start";
+    requireStart(workflow, input);
+    return true;
   } catch {
     return false;
   }

@@ -7,7 +7,7 @@ import { childTaskIds } from "./child.ts";
 import type { LookedAt, TaskStore } from "./store.ts";
 
 /** Who has asked for an approval: a workflow, and its task as it stands. */
-interface Asker {
+export interface Asker {
   readonly workflow: AnyWorkflow;
   readonly taskId: string;
   readonly head: LookedAt;
@@ -17,16 +17,13 @@ interface Asker {
  * Why interceptors refuse what a person has made of a call; null where they do not, or the call cannot be judged here.
  * The state stays as it is until the call is due, so they say now what they will say then.
  */
-export async function interceptedEdit(
-  store: TaskStore,
-  workflow: AnyWorkflow,
-  taskId: string,
-  { id, tool: name = "" }: Request,
+export function interceptedEdit(
+  asker: Asker,
+  { tool: name = "" }: Request,
   edited: Readonly<Record<string, unknown>>,
-): Promise<string | null> {
-  const asker = await askerOf(store, workflow, taskId, id);
-  const tool = asker?.workflow.tools[name];
-  if (!asker || !tool || asker.head.quarantine !== null) return null;
+): string | null {
+  const tool = asker.workflow.tools[name];
+  if (!tool || asker.head.quarantine !== null) return null;
   const checked = checkArguments(name, tool, edited);
   if (!checked.ok) return null;
   const { execution, state } = asker.head;
@@ -35,7 +32,12 @@ export async function interceptedEdit(
 }
 
 /** Follows a request that was passed on to the workflow within that has made it. */
-async function askerOf(store: TaskStore, workflow: AnyWorkflow, taskId: string, id: string): Promise<Asker | null> {
+export async function askerOf(
+  store: TaskStore,
+  workflow: AnyWorkflow,
+  taskId: string,
+  id: string,
+): Promise<Asker | null> {
   const head = await store.look(taskId);
   if (!head) return null;
   if (!isPassedOn(id)) return { workflow, taskId, head };

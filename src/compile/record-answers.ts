@@ -7,13 +7,9 @@ import { countVote } from "../people/votes.ts";
 import { readReplies } from "../people/replies.ts";
 import { isPassedOn, type Answer, type Request, type Vote } from "../people/requests.ts";
 import { checkArguments, coerceArguments, readJson, unknownArguments } from "../workflow/calls.ts";
-import type { AnyWorkflow } from "../workflow/define.ts";
-import type { RuntimeStep } from "../workflow/step.ts";
-import type { AnyTool } from "../workflow/tool.ts";
 import { isFinished } from "../workflow/next-step.ts";
-import { childOf } from "../workflow/within.ts";
 import { asksNothing, checkWorkflow, taskFinished, unknownTask } from "./admit-input.ts";
-import { interceptedEdit } from "./intercepted-edit.ts";
+import { askerOf, interceptedEdit, type Asker } from "./intercepted-edit.ts";
 import { answerable, openRequests } from "./open-requests.ts";
 import type { Runtime } from "./runtime.ts";
 import type { TaskHead, TaskStore } from "./store.ts";
@@ -74,8 +70,9 @@ export async function recordReplies(
   for (const reply of readReplies(resume, shown.requests, shown.interruptId)) {
     const request = open.find((candidate) => candidate.id === reply.id);
     if (!request) throw await notOpen(store, taskId, head, reply.id, open);
-    const step = workflow.steps[head.execution.step];
-    const answer = redactDeep(checkEdited(workflow, step, request, reply.answer));
+    const isEdit = reply.answer.type === "edit" && !askedConsent(request);
+    const asker = isEdit ? await askerOf(store, workflow, taskId, request.id) : null;
+    const answer = redactDeep(checkEdited(asker, request, reply.answer));
     const vote = {
       answer,
       who,
@@ -85,8 +82,8 @@ export async function recordReplies(
     await addShown(store, taskId, head, request);
     // All of them are judged before any is written.
     countVote(taskId, request.id, await store.request(taskId, request.id), vote, clock.now());
-    if (answer.type === "edit" && !askedConsent(request)) {
-      const refusal = await interceptedEdit(store, workflow, taskId, request, answer.args);
+    if (asker && answer.type === "edit") {
+      const refusal = interceptedEdit(asker, request, answer.args);
       if (refusal !== null) throw notTaken(request.id, refusal);
     }
     ready.push({ request, vote });
@@ -139,17 +136,17 @@ async function notOpen(
 }
 
 /** An edit is checked like a new action; texts from forms become what the schema wants. */
-function checkEdited(workflow: AnyWorkflow, step: RuntimeStep | undefined, request: Request, answer: Answer): Answer {
+function checkEdited(asker: Asker | null, request: Request, answer: Answer): Answer {
   if (answer.type === "edit" && askedConsent(request)) {
     const args = { ...answer.args, kinds: readJson(answer.args.kinds) };
     const fault = consentEditFault(request, args);
     if (fault === null) return { type: "edit", args };
     throw notTaken(request.id, fault);
   }
-  const tools = request.tool === undefined ? [] : toolsOf(workflow, step, request.tool, request.id);
-  // Where it could be one of several of that name, the workflow that asked judges.
-  const tool = new Set(tools).size === 1 ? tools[0] : undefined;
-  if (answer.type !== "edit" || !tool || request.tool === undefined) return answer;
+  if (answer.type !== "edit" || request.tool === undefined) return answer;
+  const tool = asker?.workflow.tools[request.tool];
+  // Where nobody knows here who asked, whoever did judges.
+  if (!tool) return answer;
   const args = coerceArguments(tool, answer.args);
   const [unknown] = unknownArguments(tool, answer.args);
   const checked =
@@ -166,16 +163,6 @@ function checkEdited(workflow: AnyWorkflow, step: RuntimeStep | undefined, reque
 
 function notTaken(id: string, why: string): WorkflowError {
   return new WorkflowError("INVALID_REPLY", `the edit was not taken: ${why}`, { details: { id } });
-}
-
-/** The tools that a name may mean; that of a request passed on from a child workflow is the child's. */
-function toolsOf(workflow: AnyWorkflow, step: RuntimeStep | undefined, name: string, id: string): readonly AnyTool[] {
-  if (!id.includes("/")) return [workflow.tools[name]].filter((tool) => tool !== undefined);
-  const child = childOf(step);
-  if (!child) return [];
-  const rest = id.slice(id.indexOf("/") + 1);
-  if (!rest.includes("/")) return toolsOf(child, undefined, name, rest);
-  return Object.values(child.steps).flatMap((each) => toolsOf(child, each, name, rest));
 }
 
 /**

@@ -3,7 +3,7 @@ import { isCommand } from "@langchain/langgraph";
 import { isWorkflowError, WorkflowError, type ErrorCode } from "../errors.ts";
 import { digest } from "../internal/digest.ts";
 import { redact, redactDeep } from "../internal/redact.ts";
-import { admitInput, taskFinished, type Admitted } from "./admit-input.ts";
+import { admitInput, requireStart, taskFinished, type Admitted } from "./admit-input.ts";
 import { personOf } from "./identity.ts";
 import { openRequests } from "./open-requests.ts";
 import { addShown, recordReplies, resumeOf } from "./record-answers.ts";
@@ -66,7 +66,7 @@ export async function* runTask(task: RunTask): AsyncGenerator<unknown> {
   const options = await admitAddress(task, input, answered);
   if ((await store.head(taskId)) === null) {
     // What can start nothing leaves no trace, not even a lease.
-    admitInput(runtime.workflow, input, { taskId, head: null, open: [], startedWithThis: false });
+    requireStart(runtime.workflow, input, taskId);
   }
   const lease = await hold(runtime, taskId, answered);
   const renewal = setInterval(() => void store.renew(lease).catch(() => {}), RENEW_EVERY_MS);

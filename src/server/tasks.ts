@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { admitInput, taskFinished, unknownTask } from "../compile/admit-input.ts";
+import { requireStart, taskFinished, unknownTask } from "../compile/admit-input.ts";
 import {
   describeRequests,
   describeTask,
@@ -76,7 +76,7 @@ export class Tasks {
     const graph = this.graph(given.graph);
     const input = inputOf(graph, given);
     const { workflow } = graph.runtime;
-    admitInput(workflow, input, { taskId: given.taskId ?? "", head: null, open: [], startedWithThis: false });
+    requireStart(workflow, input, given.taskId);
     const stored = this.idFor(caller, given.taskId ?? newTaskId(workflow.name));
     const start = (taskId: string) =>
       startOnly(graph, taskId, input, { who: caller.who, maxDecisions: given.maxDecisions });

@@ -28,13 +28,15 @@ const STEP_KEYS: Readonly<Record<keyof Step, true>> = {
 };
 
 /**
- * The keys of a definition or of a step that nobody knows: in JavaScript, a slip there would do nothing. Pure.
+ * The keys of a definition or of a step that nobody knows: in JavaScript, a slip there would do nothing. One without a
+ * value counts as absent. Pure.
  *
  * @param path what stands before a key, as in `steps.work.`.
  */
 export function keyFaults(path: string, given: object, known: object): readonly Fault[] {
-  const unknown = Object.keys(given).filter((key) => !Object.hasOwn(known, key));
-  return unknown.map((key) => ({
+  const present = Object.entries(given).filter(([, value]) => value !== undefined);
+  const unknown = present.filter(([key]) => !Object.hasOwn(known, key));
+  return unknown.map(([key]) => ({
     path: path + shorten(key, 60),
     code: "UNKNOWN_KEY",
     message: `there is no such key; there are ${Object.keys(known).join(", ")}`,

@@ -1,16 +1,17 @@
+import type { Queue } from "bullmq";
 import { compile, defineWorkflow, describeTask, field } from "statecard";
 import { afterAll, expect, test, vi } from "vitest";
 import { z } from "zod";
 import type { BatchEvent } from "../../src/batch/batch.ts";
 import { measuresOf } from "../../src/batch/measures.ts";
 import { submitAnswer, submitTask } from "../../src/batch/queue/submit.ts";
-import type { TaskQueue } from "../../src/batch/queue/task-queue.ts";
+import { UPKEEP_QUEUE, type TaskQueue } from "../../src/batch/queue/task-queue.ts";
 import { upkeep } from "../../src/batch/queue/upkeep.ts";
 import type { WorkflowGraph } from "../../src/compile/workflow-graph.ts";
 import type { SqlStore } from "../../src/storage/sql-store.ts";
 import { errandGraph, type ErrandClients } from "../support/errand.ts";
 import { RemoteModel } from "../support/remote-model.ts";
-import { onBothQueues, setStalled } from "../support/queues.ts";
+import { giveAway, onBothQueues, setStalled } from "../support/queues.ts";
 
 const SOON = { timeout: 20_000, interval: 20 };
 const none = { wait: async () => {}, send: async () => {} };
@@ -129,21 +130,27 @@ onBothQueues((place) => {
     await expect(submitted).rejects.toMatchObject({ code: "WRONG_WORKFLOW" });
   });
 
-  test("a worker that has lost a job says what that means for the task, and nothing where it is done", async () => {
-    const { store, queue, world, graph } = await setUp();
-    world.shut();
-    await submitTask(queue, graph, { taskId: "lost", input: {} });
-    const said: string[] = [];
-    await place.worker(store, queue, world, { log: (message) => said.push(message) });
-    await vi.waitFor(() => expect(world.waits).toEqual(["lost"]), SOON);
-    await place.raw(queue, (jobs) => jobs.obliterate({ force: true }));
-    await vi.waitFor(() => expect(said).not.toEqual([]), SOON);
-    world.unlock();
-    await vi.waitFor(() => expect(world.sent).toEqual(["lost"]), SOON);
-    await vi.waitFor(async () => expect(await store.wakes()).toEqual([]), SOON);
-    await new Promise((resolve) => setTimeout(resolve, 200));
-    expect(said).toEqual([expect.stringMatching(/^task lost: .*another one may take it over; nothing is lost$/)]);
-  });
+  test.each([
+    ["removed", (queue: TaskQueue) => place.raw(queue, (jobs) => jobs.obliterate({ force: true }))],
+    ["taken", (queue: TaskQueue) => giveAway(place.location, queue.nameOf("errand"))],
+  ])(
+    "a worker whose job was %s says what that means for the task, and nothing where it is done",
+    async (taskId, lose) => {
+      const { store, queue, world, graph } = await setUp();
+      world.shut();
+      await submitTask(queue, graph, { taskId, input: {} });
+      const said: string[] = [];
+      await place.worker(store, queue, world, { log: (message) => said.push(message) });
+      await vi.waitFor(() => expect(world.waits).toEqual([taskId]), SOON);
+      await lose(queue);
+      await vi.waitFor(() => expect(said).not.toEqual([]), SOON);
+      world.unlock();
+      await vi.waitFor(() => expect(world.sent).toEqual([taskId]), SOON);
+      await vi.waitFor(async () => expect(await store.wakes()).toEqual([]), SOON);
+      await new Promise((resolve) => setTimeout(resolve, 200));
+      expect(said).toEqual([expect.stringMatching(/^task \w+: .*another one may take it over; nothing is lost$/)]);
+    },
+  );
 
   test("a job that comes twice does nothing twice, nor does one for a task that has ended or is not there", async () => {
     const { store, queue, world, graph } = await setUp();
@@ -365,6 +372,24 @@ onBothQueues((place) => {
     expect(await upkeep.prune({ ...settings, keepEndedMs: -1 })).toBeGreaterThan(0);
     expect(await store.look("old")).toBeNull();
     expect(await store.look("waits")).not.toBeNull();
+  });
+
+  test("upkeep of another release comes round no more, and its jobs are left without an error", async () => {
+    const { store, queue, world } = await setUp();
+    const raw = <T>(use: (jobs: Queue) => Promise<T>) => place.raw(queue, use, UPKEEP_QUEUE);
+    const every = 24 * 3_600_000;
+    await raw((jobs) => jobs.upsertJobScheduler("later", { every }, { name: "later" }));
+    const said: string[] = [];
+    await place.worker(store, queue, world, { upkeep: true, log: (message) => said.push(message) });
+    const scheduled = await raw((jobs) => jobs.getJobSchedulers());
+    expect(scheduled.map(({ key }) => key).toSorted()).toEqual(Object.keys(upkeep).toSorted());
+    for (const name of ["later", "toString"]) {
+      await raw(async (jobs) => {
+        const job = await jobs.add(name, {});
+        await vi.waitFor(async () => expect(await job.getState()).toBe("completed"), SOON);
+      });
+    }
+    expect(said).toEqual([]);
   });
 
   test("what cannot be started leaves nothing behind", async () => {

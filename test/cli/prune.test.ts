@@ -11,6 +11,7 @@ import {
 
 shareOneProcess();
 
+/** A graph that has the id of a workflow that is gone. */
 const OWN = `
 import { compile, defineWorkflow } from "statecard";
 const end = { final: true };
@@ -35,20 +36,44 @@ test("tasks that have ended are counted, removed, and no others", async () => {
 test("tasks of workflows that are not here are told of, and removed by their workflow's name", async () => {
   const place = await ownDatabase();
   const run = (...args: string[]) => statecard(args, place);
-  for (const graph of ["ticket", "refund"]) {
+  for (const graph of ["ticket", "refund", "service-desk"]) {
     await run("run", graph, "--task", graph, "--message", "network unstable");
-    await run("cancel", graph);
+    if (graph !== "service-desk") await run("cancel", graph);
   }
   const folder = await projectFolder({
-    "langgraph.json": JSON.stringify({ graphs: { own: "./own.ts:graph" } }),
+    "langgraph.json": JSON.stringify({ graphs: { refund: "./own.ts:graph" } }),
     "own.ts": OWN,
   });
   const elsewhere = (...args: string[]) => statecard([...args, "--db", place.database], { folder });
   expect((await elsewhere("prune", "--days", "0")).stdout).toMatch(
-    /^Removed 0 tasks .*\n2 more are of workflows that are not in langgraph\.json here: statecard prune --days 0 --graphs refund,ticket$/m,
+    /^Removed 0 tasks .*\n2 more are of workflows that are not in langgraph\.json here: statecard prune --days 0 --workflow refund,ticket$/m,
   );
-  expect(jsonOf(await elsewhere("prune", "--days", "0", "--graphs", "refund", "--json"))).toMatchObject({ removed: 1 });
-  expect(rowsOf(await run("tasks", "--json"))).toMatchObject([{ taskId: "ticket" }]);
+  const prune = (...args: string[]) => elsewhere("prune", "--days", "0", "--json", ...args);
+  const before = expect.any(String) as string;
+  expect(jsonOf(await prune())).toEqual({ before, removed: 0, left: 2 });
+  expect(jsonOf(await prune("--graphs", "refund"))).toEqual({ before, removed: 0 });
+  expect(jsonOf(await prune("--workflow", "refund"))).toEqual({ before, removed: 1 });
+  expect(
+    rowsOf(await run("tasks", "--json"))
+      .map(({ taskId }) => taskId)
+      .toSorted(),
+  ).toEqual(["service-desk", "ticket"]);
+  expect(jsonOf(await prune("--workflow", "service-desk,ticket", "--dry-run"))).toEqual({ before, ended: 1 });
+  expect(jsonOf(await prune("--workflow", "service-desk", "--workflow", "ticket"))).toEqual({ before, removed: 1 });
+});
+
+test("workflows are named as tasks bear them, and not along with graphs", async () => {
+  const place = await ownDatabase();
+  await statecard(["run", "ticket", "--message", "network unstable"], place);
+  const prune = ["prune", "--days", "0", "--workflow"];
+  const unknown = {
+    code: "USAGE",
+    exit: 2,
+    says: /no task here is of a workflow "tickets"; there are tasks of: ticket$/m,
+  };
+  await expectRefusal([...prune, "tickets"], unknown, place);
+  const both = { code: "USAGE", exit: 2, says: /choose one/ };
+  await expectRefusal([...prune, "ticket", "--graphs", "ticket"], both, place);
 });
 
 test("how long they are kept has to be said", async () => {

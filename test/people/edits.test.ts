@@ -86,6 +86,43 @@ describe("an edit to what code refuses is no answer: whoever edits is told, and 
   });
 });
 
+test("texts of a form are judged by the tool of the workflow that asked, whatever others within have of that name", async () => {
+  const { paid, store, workflow } = payments();
+  const other = payments().workflow;
+  const next = "done" as const;
+  const middle = defineWorkflow({
+    name: "middle",
+    version: 1,
+    state: {},
+    initial: "first",
+    steps: {
+      first: { to: ["second", "done"], workflow, output: () => ({ next }) },
+      second: { to: ["done"], workflow: other, output: () => ({ next }) },
+      done: { final: true },
+    },
+  });
+  const outer = defineWorkflow({
+    name: "outer",
+    version: 1,
+    state: {},
+    initial: "running",
+    steps: { running: { to: ["done"], workflow: middle, output: () => ({ next }) }, done: { final: true } },
+  });
+  const model = scriptedModel([{ calls: [{ tool: "pay", args: { order: "1", amount: 5 } }], next }]);
+  const graph = compile(outer, { model, store });
+  await graph.invoke({ message: "go" }, as("ada"));
+  const texts = (amount: string) => resume("w1.0/w1.0/a1.0.0", { type: "edit", args: { order: "1", amount } });
+  for (const [amount, why] of [
+    ["500", "over the limit of 100"],
+    ["much", "the arguments of pay do not fit"],
+  ] as const) {
+    const refusal = { code: "INVALID_REPLY", message: expect.stringContaining(why) as string };
+    await expect(graph.invoke(texts(amount), as("ada"))).rejects.toMatchObject(refusal);
+  }
+  expect((await graph.invoke(texts("60"), as("ada"))).execution.status).toBe("completed");
+  expect(paid).toEqual([60]);
+});
+
 describe("an edited call that does not run: model and log are told which call that was", () => {
   test("where code refuses it", async () => {
     const { paid, model, store, graph } = payments();

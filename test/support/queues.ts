@@ -73,10 +73,10 @@ export class QueuePlace {
     return worker;
   }
 
-  /** BullMQ's own queue of the errands, to lose and double jobs in. */
-  async raw<T>(queue: TaskQueue, use: (jobs: Queue) => Promise<T>): Promise<T> {
+  /** BullMQ's own queue of the errands unless another is named, to lose and double jobs in. */
+  async raw<T>(queue: TaskQueue, use: (jobs: Queue) => Promise<T>, workflow = "errand"): Promise<T> {
     const { connection, backend } = queue.connection;
-    const jobs = new Queue(queue.nameOf("errand"), { connection }, ...((backend ? [backend] : []) as []));
+    const jobs = new Queue(queue.nameOf(workflow), { connection }, ...((backend ? [backend] : []) as []));
     try {
       return await use(jobs);
     } finally {
@@ -97,5 +97,23 @@ export async function setStalled(location: string, queue: string, times: number)
   const client = new pg.Client({ connectionString: location });
   await client.connect();
   await client.query("update bullmq.job set stalled_count = $1 where queue = $2", [times, queue]);
+  await client.end();
+}
+
+/** Makes the one job that a worker has of a queue look as if another had it by now. */
+export async function giveAway(location: string, queue: string): Promise<void> {
+  if (location === REDIS) {
+    const redis = new Redis(location);
+    const [job] = await redis.lrange(`bull:${queue}:active`, 0, 0);
+    await redis.set(`bull:${queue}:${job}:lock`, "another", "PX", 60_000);
+    redis.disconnect();
+    return;
+  }
+  const client = new pg.Client({ connectionString: location });
+  await client.connect();
+  await client.query(
+    "update bullmq.job set lock_token = 'another', locked_until_ms = locked_until_ms + 60000 where queue = $1 and state = 'active'",
+    [queue],
+  );
   await client.end();
 }

@@ -144,6 +144,10 @@ describe("defineWorkflow", () => {
     expect(told(changes)).toEqual(expected);
   });
 
+  test("a key without a value counts as absent, whatever it is called", () => {
+    expect(told({ inputs: undefined, ...steps({ require: undefined }) })).toEqual([]);
+  });
+
   test.each<readonly [string, z.ZodType]>([
     ["dates", z.date()],
     ["maps", z.map(z.string(), z.string())],

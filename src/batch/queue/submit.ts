@@ -1,4 +1,4 @@
-import { admitInput, checkWorkflow } from "../../compile/admit-input.ts";
+import { checkWorkflow, requireStart } from "../../compile/admit-input.ts";
 import { recordReplies } from "../../compile/record-answers.ts";
 import { startOnly } from "../../compile/start-only.ts";
 import type { WorkflowGraph } from "../../compile/workflow-graph.ts";
@@ -39,7 +39,7 @@ export async function submitTask(
   if (before && ended(before, clock.now())) return "left";
   if (before === null) {
     // What can start nothing leaves no trace.
-    admitInput(workflow, input, { taskId, head: null, open: [], startedWithThis: false });
+    requireStart(workflow, input, taskId);
     await options.beforeStart?.(taskId);
     await startOnly(graph, taskId, input, options).catch((error: unknown) => {
       // One that another process has just begun is as good.

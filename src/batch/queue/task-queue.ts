@@ -99,12 +99,15 @@ export class TaskQueue {
     await (concurrency === null ? queue.removeGlobalConcurrency() : queue.setGlobalConcurrency(concurrency));
   }
 
-  /** Has the upkeep come round, once for all workers. */
+  /** Has the upkeep come round, once for all workers; what another release had and this one has not, no longer. */
   async scheduleUpkeep(): Promise<void> {
     const queue = this.queue(UPKEEP_QUEUE);
     for (const name of UPKEEP) {
       const opts = { removeOnComplete: true, removeOnFail: KEEP_FAILED };
       await queue.upsertJobScheduler(name, { every: EVERY[name] }, { name, data: {}, opts });
+    }
+    for (const { key } of await queue.getJobSchedulers()) {
+      if (!Object.hasOwn(EVERY, key)) await queue.removeJobScheduler(key);
     }
   }
 

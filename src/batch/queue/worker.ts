@@ -64,7 +64,7 @@ const DATABASE_AWAY_MS = 2000;
 const OTHER_RELEASE_MS = 30_000;
 const GRACE_MS = 10_000;
 /** What BullMQ says of a job that this worker had, and that was given to another one or removed. */
-const LOST_JOB = /^(?:could not renew lock|Missing (?:lock|key)) for job /;
+const LOST_JOB = /^(?:could not renew lock|Missing (?:lock|key)|Lock mismatch) for job /;
 
 /**
  * Runs tasks that are noted to be run, whichever process noted them. What a job says is never trusted: it is looked
@@ -83,7 +83,7 @@ export class TaskWorker {
     const names = [...options.graphs.keys()];
     this.workers = [
       ...names.map((workflow) => this.listen(workflow, options.concurrency, (job, token) => this.run(job, token))),
-      ...(options.upkeep === false ? [] : [this.listen(UPKEEP_QUEUE, 1, (job) => this.keepUp(job.name as Upkeep))]),
+      ...(options.upkeep === false ? [] : [this.listen(UPKEEP_QUEUE, 1, (job) => this.keepUp(job.name))]),
     ];
   }
 
@@ -156,8 +156,10 @@ export class TaskWorker {
     return worker;
   }
 
-  private async keepUp(name: Upkeep): Promise<void> {
+  private async keepUp(name: string): Promise<void> {
     const { log } = this.options;
+    // A job of a newer or an older release.
+    if (!isUpkeep(name)) return;
     try {
       await upkeep[name](this.options);
     } catch (error) {
@@ -242,6 +244,10 @@ export class TaskWorker {
       ...(rate ? [{ name: runtime.workflow.name, limit: { concurrency: null, rate } }] : []),
     ];
   }
+}
+
+function isUpkeep(name: string): name is Upkeep {
+  return Object.hasOwn(upkeep, name);
 }
 
 function givenAway(what: string): string {

@@ -32,7 +32,7 @@ export async function exportCommand(taskId: string, folder: string, options: Com
   const exported = await store.exportTask(taskId);
   const key = exportKey();
   const { log } = writeExport(folder, exported, key);
-  const { workflow, version, status, step } = await describeTask(store, taskId);
+  const { workflow, version, step } = exported.task.execution;
   const artifacts = exported.artifacts.length;
   const child = exported.child === null ? {} : { child: exported.child };
   const json = { taskId, folder, entries: log.count, hash: log.hash, artifacts, signed: key !== undefined, ...child };
@@ -40,7 +40,7 @@ export async function exportCommand(taskId: string, folder: string, options: Com
     options,
     json,
     printed([
-      `Exported ${taskId} to ${folder}: ${workflow} v${version}, ${status} at ${step}`,
+      `Exported ${taskId} to ${folder}: ${workflow} v${version}, ${statusIn(exported.task)} at ${step}`,
       `  ${entries(log.count)}${artifacts > 0 ? `, ${number(artifacts, "artifact")}` : ""}, ${key === undefined ? `not signed (set ${EXPORT_KEY} to sign)` : "signed"}`,
       ...(exported.child === null
         ? []
@@ -104,7 +104,10 @@ function importedId(taskId: string): string {
 const number = (value: number, of: string) => `${count(value)} ${of}${value === 1 ? "" : "s"}`;
 const entries = (value: number) => `${count(value)} ${value === 1 ? "entry" : "entries"} in the log`;
 
-/** As `show` tells it: whoever has asked waits, whatever the record says. */
+/**
+ * What goes on when the task does: whoever has asked waits, else as the record says. `show` also calls a task failed
+ * whose latest run ended with an error before it could commit anything; here that one is running.
+ */
 function statusIn({ execution, requests, forks }: ExportedTask): TaskStatus {
   const isAsked = ({ answer, ...row }: ExportedRequest) =>
     answer === null && row.decision === execution.pending?.decision && row.forks === forks;

@@ -7,7 +7,15 @@ import type { Quarantine } from "../workflow/migrate.ts";
 import { storeForReading } from "./database.ts";
 import { EXIT, usage } from "./exit.ts";
 import { LineInput } from "./line-input.ts";
-import { brokenGraphOf, loadRelease, type BrokenGraph, type Release } from "./migrate-graphs.ts";
+import {
+  hasEnded,
+  loadRelease,
+  oneLine,
+  releaseOf,
+  workflowOf,
+  type BrokenGraph,
+  type Release,
+} from "./migrate-graphs.ts";
 import type { CommonOptions } from "./options.ts";
 import { print } from "./print.ts";
 import { count, cut, detectTerminal, emphasise, printable, type Terminal } from "./terminal.ts";
@@ -50,8 +58,8 @@ export async function migrateCommand(options: MigrateOptions): Promise<number> {
   const store = storeForReading(options.db);
   const all = await store.tasks();
   const release = await loadRelease(store, all, options.graph);
-  const { workflows, broken } = release;
-  const rows = options.graph === undefined ? all : all.filter(({ execution }) => workflows.has(execution.workflow));
+  const { broken } = release;
+  const rows = options.graph === undefined ? all : all.filter((row) => workflowOf(release, row).kind === "workflow");
   const ask = options.dryRun || options.json || given !== undefined ? null : askAtTerminal();
   const lines: Line[] = [];
   try {
@@ -80,8 +88,7 @@ export async function settleChange(store: SqlStore, workflow: AnyWorkflow, taskI
   const row = (await store.tasks()).find((task) => task.taskId === taskId);
   if (!ask || !row) return true;
   try {
-    const release = { workflows: new Map([[workflow.name, workflow]]), broken: [], sources: new Map() };
-    const line = await migrateOne({ store, release, isDry: false }, row, ask);
+    const line = await migrateOne({ store, release: releaseOf(workflow), isDry: false }, row, ask);
     return line.verdict !== "deleted";
   } finally {
     ask.close();
@@ -104,19 +111,20 @@ interface Context {
 async function migrateOne(context: Context, row: TaskRow, how: Choice | TerminalChoice): Promise<Line> {
   const { store, release, isDry } = context;
   const { taskId, execution } = row;
-  const workflow = release.workflows.get(execution.workflow);
-  const line = { taskId, workflow: execution.workflow, from: execution.version, to: workflow?.version ?? null };
-  const verdict: StoredVerdict = workflow
-    ? ((await store.verdict(taskId)) ?? { kind: "unknown" })
-    : { kind: "unknown" };
+  const found = workflowOf(release, row);
+  const to = found.kind === "workflow" ? found.workflow.version : null;
+  const line = { taskId, workflow: execution.workflow, from: execution.version, to };
+  // So it may stay as it is.
+  if (hasEnded(execution)) return { ...line, verdict: "fine", reason: "it has ended" };
+  if (found.kind === "not loaded") return { ...line, verdict: "not checked", reason: found.reason };
+  // The store has one workflow of each name, and another graph may have one of this name.
+  if (found.kind === "workflow") store.bind(found.workflow);
+  const verdict: StoredVerdict =
+    found.kind === "workflow" ? ((await store.verdict(taskId)) ?? { kind: "unknown" }) : { kind: "unknown" };
   if (verdict.kind === "unknown") {
-    const broken = brokenGraphOf(release, row);
-    if (broken) return { ...line, verdict: "not checked", reason: `graph ${broken.graph} cannot be loaded` };
     const reason = "no graph in langgraph.json here has it; name one with --graph";
     return { ...line, verdict: "unknown workflow", reason };
   }
-  // What has ended is never run again, so it may stay as it is.
-  if (execution.status === "completed") return { ...line, verdict: "fine", reason: "it has ended" };
   if (isDry && verdict.kind === "migrated") return { ...line, verdict: "migrates", done: verdict.steps };
   const choice = await chosen(verdict, row, how);
   const quarantined = (found: Quarantine): Line => ({ ...line, verdict: "quarantined", reason: found.reason });
@@ -195,8 +203,11 @@ function table(lines: readonly Line[]): readonly string[] {
 
 /** The fault of a graph, once, whatever number of tasks it has. */
 function toldBroken({ graph, reason }: BrokenGraph): string {
-  const oneLine = reason.replaceAll(/\s*\n\s*/g, " ");
-  return emphasise(detectTerminal(), "red", `graph ${printable(graph)} cannot be loaded: ${printable(oneLine)}`);
+  return emphasise(
+    detectTerminal(),
+    "red",
+    `graph ${printable(graph)} cannot be loaded: ${printable(oneLine(reason))}`,
+  );
 }
 
 function told(terminal: Terminal, { verdict, from, to, reason, done = [] }: Line): string {

@@ -3,7 +3,16 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { errorOf, expectRefusal, jsonOf, ownDatabase, shareOneProcess, statecard, taskOf } from "../support/cli.ts";
+import {
+  errorOf,
+  expectRefusal,
+  jsonOf,
+  ownDatabase,
+  projectFolder,
+  shareOneProcess,
+  statecard,
+  taskOf,
+} from "../support/cli.ts";
 
 shareOneProcess();
 
@@ -64,6 +73,25 @@ test("a task that waits for an approval is told as everywhere else", async () =>
   expect(jsonOf(await statecard(["verify", at, "--json"]))).toMatchObject({ status: "waiting_user" });
   const { stdout } = await statecard(["brief", "r"], options);
   expect(stdout).toMatch(/^ {2}\S+ \(approval, until \S+\): pay_back \{[^}]*\}$/m);
+});
+
+test("a task whose latest run failed is told as it was exported, by export and verify alike", async () => {
+  const project = await projectFolder({
+    "fails.ts": `
+import { compile, defineWorkflow } from "statecard";
+const run = () => { throw new Error("down"); };
+export const graph = compile(defineWorkflow({
+  name: "fails", version: 1, state: {}, initial: "calling", steps: { calling: { to: ["end"], run }, end: { final: true } },
+}));`,
+  });
+  const options = { folder: project };
+  await statecard(["run", "fails.ts", "--task", "f"], options);
+  expect(taskOf(await statecard(["show", "f", "--json"], options))).toMatchObject({ status: "failed" });
+  const exported = await statecard(["export", "f", "out"], options);
+  const stands = /fails v1, (\w+) at calling$/m;
+  expect(exported.stdout).toMatch(stands);
+  const verified = await statecard(["verify", "out"], options);
+  expect(stands.exec(verified.stdout)?.[1]).toBe(stands.exec(exported.stdout)?.[1]);
 });
 
 test("as JSON", async () => {

@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { sqliteStore } from "statecard";
@@ -154,9 +155,10 @@ describe("statecard migrate", () => {
     const dry = await statecard(["migrate", "--dry-run"], { folder });
     expect(dry.code).toBe(3);
     expect(dry.stdout).toMatch(/^waits +claim +not checked: graph claim cannot be loaded$/m);
+    expect(dry.stdout).toMatch(/^ended +claim +fine: it has ended$/m);
     expect(dry.stdout).toMatch(/^order-1 +order +fine$/m);
     expect(dry.stdout).toMatch(
-      /^3 tasks: .*2 not checked.*\ngraph claim cannot be loaded: .*migrations\.2: .*chekc.*\n$/m,
+      /^3 tasks: .*1 not checked.*\ngraph claim cannot be loaded: .*migrations\.2: .*chekc.*\n$/m,
     );
     expect(dry.stdout.match(/chekc/g)).toHaveLength(1);
     const json = await statecard(["migrate", "--dry-run", "--json"], { folder });
@@ -273,4 +275,115 @@ export const graph = compile(
   const { tasks } = jsonOf(await statecard(["migrate", "--dry-run", "--json"], { folder })) as { tasks: object[] };
   expect(tasks).toHaveLength(3);
   for (const task of tasks) expect(task).toMatchObject({ verdict: "fine" });
+});
+
+/** A file whose workflow has another as a step, which asks at a step of the name that is given. */
+const nested = (version: number, asking: string, migrations = "") => `
+import { compile, defineWorkflow } from "statecard";
+const end = { final: true };
+const asks = defineWorkflow({
+  name: "asks", version: ${version}, state: {}, initial: "${asking}", migrations: { ${migrations} },
+  steps: { ${asking}: { to: ["${asking}", "end"], run: (_state, { observation }) => observation ? { next: "end" } : { ask: "Well?" } }, end },
+});
+const child = { workflow: asks, to: ["end"], input: () => ({}), output: () => ({ next: "end" }) };
+export const graph = compile(
+  defineWorkflow({ name: "outer", version: 1, state: {}, initial: "all", steps: { all: child, end } }),
+);`;
+
+interface Report {
+  readonly tasks: readonly { readonly taskId: string; readonly verdict: string }[];
+  readonly broken?: readonly object[];
+}
+
+describe("graphs of which one is not in langgraph.json", () => {
+  shareOneProcess();
+
+  const migrated = async (folder: string): Promise<{ code: number | null; report: Report }> => {
+    const result = await statecard(["migrate", "--json"], { folder });
+    return { code: result.code, report: jsonOf(result) as Report };
+  };
+
+  test("a task is taken by its own graph, where another has a workflow of the same name", async () => {
+    const folder = await projectFolder({
+      "two.ts": release(FIRST),
+      "claim.ts": release(SECOND),
+      "langgraph.json": JSON.stringify({ graphs: { claim: "./claim.ts:graph" } }),
+    });
+    await statecard(["run", "claim", "--task", "c1"], { folder });
+    await statecard(["run", "two.ts", "--task", "c2"], { folder });
+    await statecard(["resume", "c2", "--answer", "5"], { folder });
+    const { code, report } = await migrated(folder);
+    expect(code).toBe(0);
+    expect(report.tasks).toMatchObject([
+      { taskId: "c2", to: 1, verdict: "fine" },
+      { taskId: "c1", to: 2, verdict: "fine" },
+    ]);
+    expect(taskOf(await statecard(["show", "c2", "--json"], { folder }))).toMatchObject({ version: 1, step: "review" });
+    expect((await statecard(["resume", "c2", "--answer", "yes"], { folder })).code).toBe(0);
+  });
+
+  test("the task of a child workflow is taken by the graph of its outermost parent", async () => {
+    const folder = await projectFolder({
+      "two.ts": nested(1, "asking"),
+      "outer.ts": nested(2, "inquiring", `2: { renameSteps: { asking: "inquiring" } }`),
+      "langgraph.json": JSON.stringify({ graphs: { outer: "./outer.ts:graph" } }),
+    });
+    await statecard(["run", "two.ts", "--task", "o"], { folder });
+    const { code, report } = await migrated(folder);
+    expect(code).toBe(0);
+    expect(report.tasks.map(({ taskId, verdict }) => [taskId, verdict])).toEqual(
+      expect.arrayContaining([
+        ["o", "fine"],
+        ["o/all/1.0", "fine"],
+      ]),
+    );
+    expect((await statecard(["resume", "o", "--answer", "yes"], { folder })).code).toBe(0);
+  });
+
+  test("a file that cannot be loaded is no fault of the release, and only its unfinished tasks are not checked", async () => {
+    const { folder } = await project();
+    await writeFile(join(folder, "two.ts"), nested(1, "asking"));
+    for (const task of ["open", "cancelled"]) await statecard(["run", "two.ts", "--task", task], { folder });
+    await statecard(["cancel", "cancelled"], { folder });
+    await writeFile(join(folder, "two.ts"), "export const graph = {");
+    const { code, report } = await migrated(folder);
+    expect(report.broken).toBeUndefined();
+    expect(code).toBe(0);
+    const of = (taskId: string) => report.tasks.find((task) => task.taskId === taskId);
+    const reason = expect.stringMatching(/^graph two\.ts cannot be loaded: two\.ts: .+/);
+    expect(of("open")).toMatchObject({ verdict: "not checked", reason });
+    expect(of("open/all/1.0")).toMatchObject({ verdict: "not checked", reason });
+    expect(of("cancelled")).toMatchObject({ verdict: "fine", reason: "it has ended" });
+    expect(of("waits")).toMatchObject({ verdict: "fine" });
+  });
+
+  test("a file of which all tasks have ended is not loaded", async () => {
+    const { folder } = await project();
+    await writeFile(join(folder, "langgraph.json"), JSON.stringify({ graphs: {} }));
+    await writeFile(join(folder, "two.ts"), nested(1, "asking"));
+    await statecard(["run", "two.ts", "--task", "o"], { folder });
+    await statecard(["resume", "o", "--answer", "yes"], { folder });
+    const loaded = "two.ts was loaded";
+    await writeFile(join(folder, "two.ts"), `import { writeFileSync } from "node:fs"; writeFileSync("${loaded}", "");`);
+    expect((await migrated(folder)).code).toBe(0);
+    expect(existsSync(join(folder, loaded))).toBe(false);
+  });
+
+  test("a fault in a workflow that is a step: neither its tasks nor those of the outer one are checked", async () => {
+    const folder = await projectFolder({
+      "outer.ts": nested(1, "asking"),
+      "langgraph.json": JSON.stringify({ graphs: { outer: "./outer.ts:graph" } }),
+    });
+    await statecard(["run", "outer", "--task", "o"], { folder });
+    await writeFile(join(folder, "outer.ts"), nested(2, "inquiring", `2: { renameSteps: { asking: "wrong" } }`));
+    const faulty = await migrated(folder);
+    expect(faulty.report.broken).toMatchObject([{ graph: "outer", workflow: "asks" }]);
+    await writeFile(join(folder, "outer.ts"), "export const graph = {");
+    for (const { code, report } of [faulty, await migrated(folder)]) {
+      expect(code).toBe(3);
+      expect(report.tasks).toHaveLength(2);
+      for (const task of report.tasks)
+        expect(task).toMatchObject({ verdict: "not checked", reason: "graph outer cannot be loaded" });
+    }
+  });
 });

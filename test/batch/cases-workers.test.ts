@@ -10,7 +10,7 @@ import { onBothQueues } from "../support/queues.ts";
 
 /** The clients of a workflow that is not used here. */
 const NOBODY = { wait: async () => {}, send: async () => {} };
-const SOON = { timeout: 20_000, interval: 20 };
+const SOON = { timeout: 60_000, interval: 20 };
 
 interface Clients {
   /** Called when a task is run. */

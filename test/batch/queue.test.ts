@@ -13,7 +13,7 @@ import { errandGraph, type ErrandClients } from "../support/errand.ts";
 import { RemoteModel } from "../support/remote-model.ts";
 import { giveAway, onBothQueues, setStalled } from "../support/queues.ts";
 
-const SOON = { timeout: 20_000, interval: 20 };
+const SOON = { timeout: 60_000, interval: 20 };
 const none = { wait: async () => {}, send: async () => {} };
 
 /** What the errands of a test do, and how many of them at once; they wait while the gate is shut. */

@@ -100,7 +100,7 @@ onBothDialects((dialect) => {
     const running = run({ message: "go" }, { calls, next: "done" });
     await slow.begun;
     const look = dialect.open();
-    await vi.waitFor(async () => expect(await look.requests(id, 1, 0)).toHaveLength(3), { timeout: 10_000 });
+    await vi.waitFor(async () => expect(await look.requests(id, 1, 0)).toHaveLength(3), { timeout: 60_000 });
     for (const [request, entry] of [
       ["a1.1.0", "-dear b"],
       ["a1.0.0", "-uses a"],

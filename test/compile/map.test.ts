@@ -100,7 +100,7 @@ describe("a tool for each item of a list", () => {
     const none = { over: () => "abc" as never };
     await expect(start(refusing, [], none)).rejects.toMatchObject({ message: expect.stringContaining("no list") });
     expect(refusing.log).toEqual([]);
-  }, 60_000);
+  }, 240_000);
 
   test("an item that does not fit the tool is told, and nothing runs", async () => {
     const shop = new Workshop();

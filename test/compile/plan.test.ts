@@ -259,7 +259,7 @@ describe("a plan in the state", () => {
     expect(result.plan?.calls).toHaveLength(50);
     expect(Buffer.byteLength(JSON.stringify(result.plan))).toBeLessThan(16_384);
     expect(result.execution.observation).not.toHaveProperty("note");
-  }, 20_000);
+  }, 240_000);
 
   const folder = mkdtempSync(join(tmpdir(), "statecard-plan-"));
   afterAll(() => rmSync(folder, { recursive: true, force: true }));

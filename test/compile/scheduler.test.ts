@@ -47,7 +47,7 @@ async function open(store: TaskStore, count: number): Promise<readonly string[]>
       if (ids.length !== count) throw new Error(`${ids.length} requests are open, not ${count}`);
       return ids;
     },
-    { timeout: 10_000, interval: 10 },
+    { timeout: 60_000, interval: 10 },
   );
 }
 

@@ -129,7 +129,7 @@ async function expectFree(graph: Pick<WorkflowGraph, "runtime">, taskId: string)
       const { store } = graph.runtime;
       await store.release(await store.acquire(taskId));
     },
-    { timeout: 20_000 },
+    { timeout: 60_000 },
   );
 }
 
@@ -373,7 +373,7 @@ describe("a run that its caller leaves", () => {
   it("holds nothing where the stream is never read", async () => {
     const graph = countingGraph();
     const unread = await graph.stream({ message: "go" }, { ...task(), streamMode: "updates" });
-    await vi.waitFor(async () => expect(await graph.runtime.store.head("t-1")).not.toBeNull(), { timeout: 20_000 });
+    await vi.waitFor(async () => expect(await graph.runtime.store.head("t-1")).not.toBeNull(), { timeout: 60_000 });
     await expectFree(graph, "t-1");
     await expect(graph.invoke({ message: "go" }, task())).rejects.toMatchObject({ code: "TASK_STARTED" });
     expect(unread.locked).toBe(false);

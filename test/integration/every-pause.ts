@@ -13,7 +13,7 @@ import { BUNDLED } from "../support/refactor.ts";
 type Values = { readonly execution: Execution } & Readonly<Record<string, unknown>>;
 type Result = Values & { readonly __interrupt__?: readonly { readonly id: string; readonly value: PauseValue }[] };
 
-const SOON = { timeout: 20_000, interval: 20 };
+const SOON = { timeout: 60_000, interval: 20 };
 
 /** The kinds of pauses that the examples alone do not come to, as the SDK sees and answers them. */
 export function describeEveryPause(server: () => LangGraphServer): void {

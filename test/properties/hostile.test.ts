@@ -769,5 +769,5 @@ test(
     expect(tally.pairs).toBeGreaterThan(tally.decisions / 2);
     expect(tally.callers.size).toBeGreaterThan(Math.min(30, TOTAL / 200));
   },
-  Math.max(60_000, TOTAL * 12),
+  Math.max(600_000, TOTAL * 12),
 );

@@ -171,7 +171,7 @@ test("X8: with the same plan, whatever is observed, the same steps and the same 
     }),
     { numRuns: 40 },
   );
-}, 60_000);
+}, 600_000);
 
 /** What a tool's value is once it is a result: no `-0`, for instance. */
 const asRead = (value: unknown): unknown => JSON.parse(JSON.stringify(value ?? null)) as unknown;
@@ -218,4 +218,4 @@ test("X8: a value from outside reaches a privileged tool through an approval onl
     ),
     { numRuns: 80 },
   );
-}, 60_000);
+}, 600_000);

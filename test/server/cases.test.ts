@@ -8,7 +8,7 @@ import { Gate, TestApi } from "../support/http-api.ts";
 
 // Faults that users of such systems reported, over HTTP. K26, two tenants, is in tenants.test.ts.
 
-const SOON = { timeout: 20_000, interval: 20 };
+const SOON = { timeout: 60_000, interval: 20 };
 
 test("K1: of approvals of one call at once, at two servers, one counts, and it is paid once", async () => {
   const file = join(await temporaryFolder(), "tasks.db");

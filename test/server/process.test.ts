@@ -109,7 +109,7 @@ test("killed in the middle and started again, it takes its tasks up; no finished
   go("two", "three");
   const second = await serve(folder);
   await expect
-    .poll(() => stands(second.url), { timeout: 10_000 })
+    .poll(() => stands(second.url), { timeout: 60_000 })
     .toMatchObject({
       status: "completed",
       state: { done: ["one", "two", "three"] },

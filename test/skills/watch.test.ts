@@ -23,7 +23,7 @@ function watching(given: Readonly<Record<string, string>> = files) {
     described: (name: string) => watched.skills.find((skill) => skill.name === name)?.description,
   };
 }
-const until = (check: () => void) => vi.waitFor(check, { timeout: 20_000, interval: 20 });
+const until = (check: () => void) => vi.waitFor(check, { timeout: 60_000, interval: 20 });
 
 test("a folder that is dropped in is there, changed it is changed, taken out it is gone", async () => {
   const { write, names, described, watched, changes, folder } = watching();

@@ -108,7 +108,7 @@ export class Workshop {
       () => {
         if (!this.log.includes(entry)) throw new Error(`${entry} has not come: ${this.log.join(" ")}`);
       },
-      { timeout: 10_000, interval: 5 },
+      { timeout: 60_000, interval: 5 },
     );
   }
 

@@ -1,16 +1,9 @@
-import {
-  describeRequests,
-  describeTask,
-  standingOf,
-  type TaskDescription,
-  type WaitingRequest,
-} from "../compile/describe.ts";
-import { isoTime, shownEvent, shownRequest, shownTask } from "../compile/iso-times.ts";
-import { needingAnswers } from "../compile/open-requests.ts";
-import type { TaskEvent, TaskRow, TaskStore } from "../compile/store.ts";
+import { describeRow, describeTask, type ListedTask, type TaskDescription } from "../compile/describe.ts";
+import { shownEvent, shownRow, shownTask } from "../compile/iso-times.ts";
+import type { TaskEvent, TaskRow } from "../compile/store.ts";
 import { isPlainObject } from "../internal/json.ts";
 import { databaseFile } from "../storage/sqlite/sqlite.ts";
-import { TASK_STATUSES, type TaskStatus } from "../state/execution.ts";
+import { TASK_STATUSES } from "../state/execution.ts";
 import { storeForReading } from "./database.ts";
 import { usage } from "./exit.ts";
 import { withoutPassword } from "./hints.ts";
@@ -155,7 +148,7 @@ export async function tasksCommand(options: TasksCommandOptions): Promise<number
     throw usage(`--status: there is no "${status}"; there are: ${TASK_STATUSES.join(", ")}`);
   const store = storeForReading(options.db);
   const isFiltered = workflow !== undefined || status !== undefined;
-  const found: ListedRow[] = [];
+  const found: ListedTask[] = [];
   const page = status === undefined ? limit + 1 : PAGE;
   for (let after: TaskRow | undefined; found.length <= limit;) {
     const stored = await store.tasks({
@@ -163,22 +156,13 @@ export async function tasksCommand(options: TasksCommandOptions): Promise<number
       ...(workflow === undefined ? {} : { workflow }),
       ...(after ? { after } : {}),
     });
-    const listed = await Promise.all(stored.map((row) => listedRow(store, row)));
+    const listed = await Promise.all(stored.map((row) => describeRow(store, row)));
     found.push(...listed.filter((row) => status === undefined || row.status === status));
     after = stored.at(-1);
     if (stored.length < page) break;
   }
   const more = found.length > limit;
   const rows = found.slice(0, limit);
-  const json = rows.map(({ taskId, execution, status, updatedAt, waiting }) => ({
-    taskId,
-    workflow: execution.workflow,
-    version: execution.version,
-    status,
-    step: execution.step,
-    updatedAt: isoTime(updatedAt),
-    ...(waiting.length > 0 ? { waiting: waiting.map(shownRequest) } : {}),
-  }));
   const where = withoutPassword(databaseFile(options.db));
   const none = isFiltered
     ? `No such tasks in ${where}.`
@@ -187,34 +171,23 @@ export async function tasksCommand(options: TasksCommandOptions): Promise<number
   const lines = rows.length === 0 ? [none] : taskLines(rows);
   return print(
     options,
-    { tasks: json, ...(more ? { more } : {}) },
+    { tasks: rows.map(shownRow), ...(more ? { more } : {}) },
     more && limit < MOST_LISTED ? [...lines, hint] : lines,
   );
 }
 
-async function listedRow(store: TaskStore, row: TaskRow): Promise<ListedRow> {
-  const waiting = await needingAnswers(store, row.taskId, row.waiting);
-  const { status } = await standingOf(store, row.taskId, row.execution, waiting);
-  return { ...row, status, waiting: await describeRequests(store, row.taskId, waiting) };
-}
-
-interface ListedRow extends Pick<TaskRow, "taskId" | "execution" | "updatedAt"> {
-  readonly status: TaskStatus;
-  readonly waiting: readonly WaitingRequest[];
-}
-
-function taskLines(rows: readonly ListedRow[]): readonly string[] {
+function taskLines(rows: readonly ListedTask[]): readonly string[] {
   const now = Date.now();
   const terminal = detectTerminal();
-  const cells = rows.map(({ taskId, execution, status, updatedAt, waiting }): readonly string[] => {
+  const cells = rows.map(({ taskId, workflow, version, status, step, updatedAt, waiting }): readonly string[] => {
     const [request] = waiting;
     const others = waiting.length > 1 ? ` (and ${waiting.length - 1} more)` : "";
     const stands = request
       ? `waiting for ${cut(terminal, whoIsAsked(request), 60)}: ${cut(terminal, printable(request.question), 60)}${others}`
-      : `${status} at ${execution.step}`;
+      : `${status} at ${step}`;
     return [
       printable(cut(terminal, taskId, 60)),
-      `${execution.workflow} v${execution.version}`,
+      `${workflow} v${version}`,
       stands,
       ago(now - updatedAt),
       request ? expiry(request, now) : "",

@@ -1,8 +1,8 @@
 import type { Request } from "../people/requests.ts";
 import type { Execution, TaskError, TaskStatus, Usage } from "../state/execution.ts";
 import { unknownTask } from "./admit-input.ts";
-import { openRequests } from "./open-requests.ts";
-import type { TaskStore } from "./store.ts";
+import { needingAnswers, openRequests } from "./open-requests.ts";
+import type { TaskRow, TaskStore } from "./store.ts";
 
 /** What a task waits for, as the command line and servers show it. */
 export interface WaitingRequest extends Pick<
@@ -64,6 +64,25 @@ export async function describeTask(store: TaskStore, taskId: string): Promise<Ta
   };
 }
 
+/** A task of a list, as the command line and servers show it. */
+export interface ListedTask extends Pick<TaskDescription, "taskId" | "workflow" | "version" | "status" | "step"> {
+  /** Milliseconds since the epoch. */
+  readonly updatedAt: number;
+  /** What it waits for; empty where that is nothing. */
+  readonly waiting: readonly WaitingRequest[];
+  readonly lastError: TaskError | null;
+}
+
+/** A row of the list, judged as `describeTask` judges a task. */
+export async function describeRow(store: TaskStore, row: TaskRow): Promise<ListedTask> {
+  const { taskId, execution, updatedAt } = row;
+  const { workflow, version, step } = execution;
+  const open = await needingAnswers(store, taskId, row.waiting);
+  const { status, lastError } = await standingOf(store, taskId, execution, open);
+  const waiting = await describeRequests(store, taskId, open);
+  return { taskId, workflow, version, status, step, updatedAt, waiting, lastError };
+}
+
 /** Open requests without what only the runtime needs, and with who has approved already. */
 export function describeRequests(
   store: TaskStore,
@@ -79,7 +98,7 @@ export function describeRequests(
 }
 
 /** A task's true status, and the error that its latest run ended with, where it did. */
-export async function standingOf(
+async function standingOf(
   store: TaskStore,
   taskId: string,
   execution: Execution,

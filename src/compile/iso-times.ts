@@ -1,4 +1,4 @@
-import type { TaskDescription, WaitingRequest } from "./describe.ts";
+import type { ListedTask, TaskDescription, WaitingRequest } from "./describe.ts";
 import type { TaskEvent } from "./store.ts";
 
 /** The latest time that a date can have. */
@@ -21,6 +21,19 @@ export function shownRequest({ expiresAt, ...request }: WaitingRequest): ShownRe
 
 export function shownTask({ waiting, ...task }: TaskDescription): ShownTask {
   return waiting ? { ...task, waiting: waiting.map(shownRequest) } : task;
+}
+
+/** A task of a list as JSON shows it to people and programs outside. */
+export type ShownRow = Omit<ListedTask, "updatedAt" | "waiting" | "lastError"> &
+  Pick<ShownTask, "waiting" | "lastError"> & { readonly updatedAt: string };
+
+export function shownRow({ updatedAt, waiting, lastError, ...task }: ListedTask): ShownRow {
+  return {
+    ...task,
+    updatedAt: isoTime(updatedAt),
+    ...(waiting.length > 0 ? { waiting: waiting.map(shownRequest) } : {}),
+    ...(lastError ? { lastError } : {}),
+  };
 }
 
 export function shownEvent(event: TaskEvent): Omit<TaskEvent, "at"> & { readonly at: string } {

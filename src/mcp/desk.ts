@@ -1,8 +1,8 @@
 import { briefTask, withoutHidden, type HiddenParts } from "../compile/brief-task.ts";
 import { canStart, taskExists } from "../compile/admit-input.ts";
 import { allowingCommand, OUTSIDE_AGENTS, withheldFromAgents } from "../compile/consent.ts";
-import { describeRequests, describeTask, standingOf, type WaitingRequest } from "../compile/describe.ts";
-import { needingAnswers } from "../compile/open-requests.ts";
+import { describeRow, describeTask, type WaitingRequest } from "../compile/describe.ts";
+import { isoTime } from "../compile/iso-times.ts";
 import { goOnOutside, propose } from "../compile/propose.ts";
 import { replyTo, type ReplyWords } from "../compile/reply-to.ts";
 import { checkTaskId, newTaskId } from "../compile/task-id.ts";
@@ -73,16 +73,14 @@ export class TaskDesk {
     const more = found.length > limit;
     const tasks = await Promise.all(
       rows.map(async (row) => {
-        const { taskId, execution, updatedAt } = row;
-        const waiting = await needingAnswers(store, taskId, row.waiting);
-        const { status } = await standingOf(store, taskId, execution, waiting);
-        const [request] = await describeRequests(store, taskId, waiting);
+        const { taskId, workflow, step, status, updatedAt, waiting } = await describeRow(store, row);
+        const [request] = waiting;
         return {
           task: taskId,
-          workflow: execution.workflow,
-          step: execution.step,
+          workflow,
+          step,
           status,
-          updatedAt: new Date(updatedAt).toISOString(),
+          updatedAt: isoTime(updatedAt),
           ...(request ? { waitsFor: await this.waitsFor(row, request) } : {}),
         };
       }),

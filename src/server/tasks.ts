@@ -1,16 +1,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { requireStart, taskFinished, unknownTask } from "../compile/admit-input.ts";
-import {
-  describeRequests,
-  describeTask,
-  standingOf,
-  type TaskDescription,
-  type WaitingRequest,
-} from "../compile/describe.ts";
-import { isoTime, shownRequest, shownTask, type ShownTask } from "../compile/iso-times.ts";
+import { describeRow, describeTask, type TaskDescription, type WaitingRequest } from "../compile/describe.ts";
+import { shownRow, shownTask, type ShownRow, type ShownTask } from "../compile/iso-times.ts";
 import { signedIn } from "../compile/identity.ts";
 import { recordReplies, resumeOf } from "../compile/record-answers.ts";
-import { canGoOn, needingAnswers } from "../compile/open-requests.ts";
+import { canGoOn } from "../compile/open-requests.ts";
 import { replyTo, type PersonsReply, type ReplyWords } from "../compile/reply-to.ts";
 import { startOnly } from "../compile/start-only.ts";
 import { checkTaskId, newTaskId } from "../compile/task-id.ts";
@@ -41,11 +35,6 @@ export interface ListOptions {
 }
 
 /** A row of the list as it is shown. */
-export interface ListedTask extends Pick<TaskDescription, "taskId" | "workflow" | "version" | "status" | "step"> {
-  readonly updatedAt: string;
-  readonly waiting?: ShownTask["waiting"];
-  readonly lastError?: TaskDescription["lastError"];
-}
 
 /** How an answer is written in a request's body. */
 const IN_BODY: ReplyWords = { verb: (verb) => `"${verb}"`, request: "requestId" };
@@ -132,10 +121,10 @@ export class Tasks {
   }
 
   /** @throws UNKNOWN_GRAPH, INVALID_REQUEST. */
-  async list(caller: Caller, options: ListOptions): Promise<{ tasks: readonly ListedTask[]; next?: string }> {
+  async list(caller: Caller, options: ListOptions): Promise<{ tasks: readonly ShownRow[]; next?: string }> {
     const workflow = options.graph === undefined ? undefined : this.graph(options.graph).runtime.workflow.name;
     let after = options.after === undefined ? undefined : readCursor(caller, options.after);
-    const tasks: ListedTask[] = [];
+    const tasks: ShownRow[] = [];
     for (let looked = 0; looked < MOST_LOOKED_AT;) {
       const rows = await this.store.tasks({
         tenant: caller.tenant,
@@ -244,21 +233,8 @@ export class Tasks {
     return shown(caller, stored, shownTask(await describeTask(this.store, stored)));
   }
 
-  private async listed(caller: Caller, row: TaskRow): Promise<ListedTask> {
-    const { taskId, execution, updatedAt } = row;
-    const open = await needingAnswers(this.store, taskId, row.waiting);
-    const { status, lastError } = await standingOf(this.store, taskId, execution, open);
-    const waiting = await describeRequests(this.store, taskId, open);
-    return shown(caller, taskId, {
-      taskId,
-      workflow: execution.workflow,
-      version: execution.version,
-      status,
-      step: execution.step,
-      updatedAt: isoTime(updatedAt),
-      ...(waiting.length > 0 ? { waiting: waiting.map(shownRequest) } : {}),
-      ...(lastError ? { lastError } : {}),
-    });
+  private async listed(caller: Caller, row: TaskRow): Promise<ShownRow> {
+    return shown(caller, row.taskId, shownRow(await describeRow(this.store, row)));
   }
 }
 

@@ -1,6 +1,6 @@
 import { CACHE_RULES, type CacheRule, type ProviderName } from "../src/view/cache-rules.ts";
 import type { Paid, Prompt } from "../src/view/cost.ts";
-import { payFor, promptsOf, SIDES, type Side } from "./context-policies.ts";
+import { OTHERS, payFor, promptsOf, SIDES, type Side } from "./context-policies.ts";
 import { replay, type ModelCall } from "./context-replay.ts";
 import { look, nothingSeen } from "./context-sufficiency.ts";
 import type { ContextSet } from "./context-workflows.ts";
@@ -16,9 +16,9 @@ export interface Measured {
   readonly valuesSeen: number;
   readonly toolsSeen: number;
   readonly misses: readonly (readonly [string, number])[];
-  /** Per conversation, warm: paid in all, and against the cheaper of agent and state. */
+  /** Per conversation, warm: paid in all, and against the cheapest of the others. */
   readonly paid: readonly number[];
-  readonly ofCheaper: readonly number[];
+  readonly ofCheapest: readonly number[];
 }
 
 export interface SetMeasured {
@@ -59,7 +59,7 @@ export function measureSet(
         warm.push(payFor(rule, one, prompts[index - 1]?.slice(0, 2) ?? []));
         cold.push(payFor(rule, one, []));
       }
-      measured.push({ side, rule: name, ...made.seen, ...costs(warm, cold), ofCheaper: [] });
+      measured.push({ side, rule: name, ...made.seen, ...costs(warm, cold), ofCheapest: [] });
     }
   }
   const calls = replayed.reduce((sum, one) => sum + one.length, 0);
@@ -105,14 +105,11 @@ function seenIn(set: ContextSet, replayed: readonly (readonly ModelCall[])[], pr
   };
 }
 
-/** The share of the cheaper of agent and state under the same rule, conversation by conversation. */
+/** The share of the cheapest of the others under the same rule, conversation by conversation. */
 function compared(one: Measured, all: readonly Measured[]): Measured {
-  const [agent, state] = (["agent", "state"] as const).map((side) =>
-    all.find((other) => other.side === side && other.rule === one.rule),
+  const others = all.filter(({ side, rule }) => rule === one.rule && OTHERS.includes(side));
+  const ofCheapest = one.paid.map((paid, index) =>
+    Number((paid / Math.min(...others.map((other) => other.paid[index] ?? Infinity))).toFixed(3)),
   );
-  const ofCheaper = one.paid.map((paid, index) => {
-    const cheaper = Math.min(agent?.paid[index] ?? Infinity, state?.paid[index] ?? Infinity);
-    return Number((paid / cheaper).toFixed(3));
-  });
-  return { ...one, ofCheaper };
+  return { ...one, ofCheapest };
 }

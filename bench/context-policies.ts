@@ -6,11 +6,18 @@ import { promptOf, renderView } from "../src/view/render.ts";
 import type { StandingSnapshot } from "../src/view/scene.ts";
 import { estimateTokens } from "../src/view/tokens.ts";
 import type { ModelCall } from "./context-replay.ts";
+import type { Message } from "./context-sets.ts";
 import type { ContextSet } from "./context-workflows.ts";
 
-/** A way to make prompts. `agent` is an ordinary one: recorded messages and JSON tool schemas, nothing left out. */
-export type Side = "agent" | Policy;
-export const SIDES: readonly Side[] = ["agent", ...POLICIES];
+/**
+ * A way to make prompts. Two are made without us, with JSON tool schemas and nothing left out: `agent` keeps the recorded
+ * messages, `paper` shows the state as JSON, the last decision and what came of it, as the paper on explicit state does.
+ */
+export type Side = "agent" | "paper" | Policy;
+export const SIDES: readonly Side[] = ["agent", "paper", ...POLICIES];
+/** What `adaptive` is held against: the two ordinary ones, and our own way to show the state alone, which is leaner. */
+export const ORDINARY: readonly Side[] = ["agent", "paper"];
+export const OTHERS: readonly Side[] = [...ORDINARY, "state"];
 
 /** The prompts of a conversation's calls; those of `adaptive` depend on the cache rule. */
 export function promptsOf(
@@ -20,6 +27,7 @@ export function promptsOf(
   rule: CacheRule,
 ): readonly Prompt[] {
   if (side === "agent") return calls.map((call) => agentPrompt(set, call));
+  if (side === "paper") return calls.map((call) => paperPrompt(set, call));
   let standing: StandingSnapshot | null = null;
   return calls.map((call) => {
     const { snapshot, observation, turns } = call;
@@ -48,21 +56,34 @@ function schemaText(workflow: ContextSet["workflow"], { execution, state }: Mode
 }
 
 function agentPrompt(set: ContextSet, call: ModelCall): Prompt {
+  const messages = recordedParts(call.before);
+  const last = messages.length - 1;
+  return [...ordinaryHead(set, call), ...messages.map((part, index) => ({ ...part, isMarked: index === last }))];
+}
+
+function paperPrompt(set: ContextSet, call: ModelCall): Prompt {
+  const lastDecision = call.before.findLastIndex(({ role }) => role === "assistant");
+  const state: PromptPart = { role: "user", text: `State: ${JSON.stringify(call.snapshot.state)}`, isMarked: false };
+  return [...ordinaryHead(set, call), state, ...recordedParts(call.before.slice(Math.max(0, lastDecision)))];
+}
+
+function ordinaryHead(set: ContextSet, call: ModelCall): Prompt {
   const tools = set.tools.map((tool) => ({ type: "function", function: tool }));
-  const head: Prompt = [
+  return [
     { role: "tools", text: JSON.stringify(tools), isMarked: false },
     schemaPart(set, call),
     { role: "system", text: set.instructions, isMarked: true },
   ];
-  const messages = call.before.filter(({ role }) => role !== "system");
-  const parts = messages.map(({ role, content, toolCalls = [] }, index): PromptPart => ({
-    role,
-    text: [content, ...toolCalls.map(({ name, args }) => JSON.stringify({ name, arguments: args }))]
-      .filter(Boolean)
-      .join("\n"),
-    isMarked: index === messages.length - 1,
-  }));
-  return [...head, ...parts];
+}
+
+/** Messages as they were recorded, without the instructions. */
+function recordedParts(messages: readonly Message[]): readonly PromptPart[] {
+  return messages
+    .filter(({ role }) => role !== "system")
+    .map(({ role, content, toolCalls = [] }) => {
+      const calls = toolCalls.map(({ name, args }) => JSON.stringify({ name, arguments: args }));
+      return { role, text: [content, ...calls].filter(Boolean).join("\n"), isMarked: false };
+    });
 }
 
 /** What prompts of one conversation cost, one after the other. */

@@ -30,16 +30,12 @@ interface CallBefore {
 }
 
 const said = field(z.array(z.string())).describe("what the user said, latest last");
-const proposal = field(z.string()).describe("what the user was told or asked last");
 const SAID = { messages: 12, characters: 400 };
 
 function keepTalk(state: Values, message: Message): Values {
-  if (message.role === "user") {
-    const before = (state.said ?? []) as readonly string[];
-    return { said: [...before, cut(message.content, SAID.characters)].slice(-SAID.messages) };
-  }
-  if (message.role === "assistant" && message.content) return { proposal: cut(spoken(message.content), 1200) };
-  return {};
+  if (message.role !== "user") return {};
+  const before = (state.said ?? []) as readonly string[];
+  return { said: [...before, cut(message.content, SAID.characters)].slice(-SAID.messages) };
 }
 
 /** What an agent said to the user; some were recorded inside JSON. */
@@ -186,7 +182,6 @@ const DEFINITIONS: readonly Definition[] = [
       flights: field(anything),
       calculations: field(anything),
       said,
-      proposal,
     },
     keep: keepAirline,
     valuesOf: leaves,
@@ -202,7 +197,6 @@ const DEFINITIONS: readonly Definition[] = [
       products: field(anything),
       productTypes: field(anything),
       said,
-      proposal,
     },
     keep: keepRetail,
     valuesOf: leaves,
@@ -227,7 +221,6 @@ const DEFINITIONS: readonly Definition[] = [
       slots: field(anything).describe("what the user wants"),
       found: field(z.union([z.array(anything), anything])),
       said,
-      proposal,
     },
     keep: keepSlots,
     valuesOf: leaves,
@@ -236,7 +229,7 @@ const DEFINITIONS: readonly Definition[] = [
     name: "bfcl-long-context",
     file: "bfcl-long_context-groundtruth",
     instructions: "Do what the user asks with the tools.",
-    state: { found: field(anything).describe("what each tool gave last"), said, proposal },
+    state: { found: field(anything).describe("what each tool gave last"), said },
     keep: keepFound,
     valuesOf: leaves,
   },

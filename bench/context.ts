@@ -1,7 +1,7 @@
 import type { ProviderName } from "../src/view/cache-rules.ts";
 import { measureSet, type Measured, type SetMeasured } from "./context-measure.ts";
 import { isHeldOut, missingData } from "./context-sets.ts";
-import { SIDES } from "./context-policies.ts";
+import { ORDINARY, OTHERS, SIDES, type Side } from "./context-policies.ts";
 import { contextSets } from "./context-workflows.ts";
 import { median } from "./measure.ts";
 import type { Limit, Report, Table } from "./report.ts";
@@ -24,7 +24,7 @@ export async function run(): Promise<Report> {
     name: "context",
     title: "what a model is shown, and what it costs",
     summary:
-      "Recorded conversations are replayed as tasks: what was said and returned becomes the log, what code keeps becomes the state, and the real rendering makes the prompt of every recorded model call under every policy. `agent` is an ordinary one with the recorded messages and JSON tool schemas, and never leaves anything out. Paid is in uncached input tokens' worth per call, played by rules for providers' caches. Rules were tuned on conversations with even numbers; these are the odd ones.",
+      "Recorded conversations are replayed as tasks: what was said and returned becomes the log, what code keeps becomes the state, and the real rendering makes the prompt of every recorded model call under every policy. Two sides are ordinary ones, with JSON tool schemas and nothing left out: `agent` keeps the recorded messages, `paper` shows the state as JSON, the last decision and what came of it, as the paper on explicit state does. Paid is in uncached input tokens' worth per call, played by rules for providers' caches. Rules were tuned on conversations with even numbers; these are the odd ones.",
     seed: 0,
     settings: {
       "token limit": 8000,
@@ -35,11 +35,12 @@ export async function run(): Promise<Report> {
     limits: limitsOf(sets),
     notShown: [
       "Whether a model decides as well: a value that is visible is necessary, not sufficient. The recorded models saw everything, and their decisions are taken as they are.",
-      "State that a model keeps itself: here code keeps it, from earlier messages only. A model that writes patches pays for them as output.",
+      "State that a model keeps itself: here code keeps it, from earlier messages only: fields of results, what the user said, never what the assistant did. A model that writes patches pays for them as output.",
       "Output tokens, which are the recorded ones and the same for every policy.",
       "The decision's schema is counted for every side as the same in every step (as with `schemaScope: 'workflow'`; one that changes with each step is found in no cache after a move) and with tool arguments as any object, since signatures tell them and code checks them. A strict schema with all tools' arguments adds about what the JSON schemas of the tools have.",
       "Real caches: they forget after minutes, and nothing here tells how often. Cold is a task on its own, warm has another task's first prompts before it.",
       "Descriptions of tools in the tau sets are their first sentences on every side but agent's: what follows repeats the instructions, or what an error says anyway.",
+      "What a shorter prompt costs in understanding: what the model has asked or replied is shown in outline from 200 tokens on, and a record that the prompt has shown before by what has changed. Both can be switched off (`maxSaidTokens`, `repeatRecords`).",
       "Texts of tools in sgd-dev, bfcl-long-context and the intercode sets, whose agents' instructions and schemas were not recorded; short stand-ins are used on all sides.",
     ],
     raw: sets.map(slim),
@@ -50,8 +51,8 @@ export async function run(): Promise<Report> {
 function slim({ measured, ...set }: SetMeasured) {
   return {
     ...set,
-    measured: measured.map(({ paid, ofCheaper, misses, ...one }) =>
-      one.side === "adaptive" ? { ...one, paid, ofCheaper, misses } : one,
+    measured: measured.map(({ paid, ofCheapest, misses, ...one }) =>
+      one.side === "adaptive" ? { ...one, paid, ofCheapest, misses } : one,
     ),
   };
 }
@@ -64,6 +65,10 @@ function sideOf(set: SetMeasured, rule: string, side: string): Measured {
   const found = set.measured.find((one) => one.rule === rule && one.side === side);
   if (!found) throw new Error(`${set.name}: ${side} was not measured under ${rule}`);
   return found;
+}
+
+function cheapest(set: SetMeasured, rule: string, sides: readonly Side[], kind: "warm" | "cold"): number {
+  return Math.min(...sides.map((side) => sideOf(set, rule, side)[kind]));
 }
 
 function policyTable(set: SetMeasured): Table {
@@ -106,46 +111,42 @@ function ruleTable(set: SetMeasured): Table {
     title: `${set.name}: adaptive under each cache rule`,
     columns: [
       "rule",
-      "agent warm",
-      "state warm",
+      ...OTHERS.map((side) => `${side} warm`),
       "adaptive warm",
-      "of cheaper",
-      "agent cold",
-      "state cold",
+      "of agent or paper",
+      "of cheapest",
+      ...OTHERS.map((side) => `${side} cold`),
       "adaptive cold",
-      "of cheaper",
+      "of cheapest",
       "values seen %",
     ],
     rows: RULES.map((rule) => {
-      const [agent, state, adaptive] = ["agent", "state", "adaptive"].map((side) => sideOf(set, rule, side)) as [
-        Measured,
-        Measured,
-        Measured,
-      ];
+      const adaptive = sideOf(set, rule, "adaptive");
+      const paid = (kind: "warm" | "cold") => OTHERS.map((side) => rounded(sideOf(set, rule, side)[kind]));
       return [
         rule,
-        rounded(agent.warm),
-        rounded(state.warm),
+        ...paid("warm"),
         rounded(adaptive.warm),
-        share(adaptive.warm, Math.min(agent.warm, state.warm)),
-        rounded(agent.cold),
-        rounded(state.cold),
+        share(adaptive.warm, cheapest(set, rule, ORDINARY, "warm")),
+        share(adaptive.warm, cheapest(set, rule, OTHERS, "warm")),
+        ...paid("cold"),
         rounded(adaptive.cold),
-        share(adaptive.cold, Math.min(agent.cold, state.cold)),
+        share(adaptive.cold, cheapest(set, rule, OTHERS, "cold")),
         percent(adaptive.valuesSeen),
       ];
     }),
+    note: "Of the cheaper of the two ordinary ones, and of the cheapest with our own policy `state`, which is leaner than the paper's.",
   };
 }
 
 function distributionTable(sets: readonly SetMeasured[]): Table {
   const rules = ["none", "openai", "anthropic"];
   return {
-    title: "Conversation by conversation: adaptive's paid cost against the cheaper of agent and state, warm",
+    title: "Conversation by conversation: adaptive's paid cost against the cheapest of agent, paper and state, warm",
     columns: ["set", "rule", "best tenth", "median", "worst tenth", "worst", "dearer by over 5 %"],
     rows: sets.flatMap((set) =>
       rules.map((rule) => {
-        const ratios = sideOf(set, rule, "adaptive").ofCheaper.toSorted((a, b) => a - b);
+        const ratios = sideOf(set, rule, "adaptive").ofCheapest.toSorted((a, b) => a - b);
         const at = (part: number) => (ratios[Math.floor(part * (ratios.length - 1))] ?? Number.NaN).toFixed(2);
         const dearer = ratios.filter((ratio) => ratio > 1.05).length;
         return [set.name, rule, at(0.1), median(ratios).toFixed(2), at(0.9), at(1), `${dearer} of ${ratios.length}`];
@@ -174,12 +175,7 @@ function limitsOf(sets: readonly SetMeasured[]): readonly Limit[] {
   const shares = (name: string, tokens: number | null, paid: number): Limit[] => {
     const set = named.get(name);
     if (!set) return [];
-    const [agent, state, adaptive] = ["agent", "state", "adaptive"].map((side) => sideOf(set, CACHED, side)) as [
-      Measured,
-      Measured,
-      Measured,
-    ];
-    const cheaper = Math.min(agent.warm, state.warm);
+    const [agent, adaptive] = [sideOf(set, CACHED, "agent"), sideOf(set, CACHED, "adaptive")];
     return [
       ...(tokens === null
         ? []
@@ -191,8 +187,8 @@ function limitsOf(sets: readonly SetMeasured[]): readonly Limit[] {
             },
           ]),
       {
-        promise: `${name}: paid of the cheaper of history and state, warm`,
-        value: share(adaptive.warm, cheaper),
+        promise: `${name}: paid of the cheaper of cached history (agent) and pure state (paper), warm`,
+        value: share(adaptive.warm, cheapest(set, CACHED, ORDINARY, "warm")),
         limit: paid,
       },
       {
@@ -222,22 +218,17 @@ function limitsOf(sets: readonly SetMeasured[]): readonly Limit[] {
         ]
       : []),
     ...sets.map((set): Limit => ({
-      promise: `${set.name}: tokens' worth a call above the cheaper by more than 5 % and 300, worst rule, warm or cold`,
+      promise: `${set.name}: tokens' worth a call above the cheapest of agent, paper and state by more than 5 % and 300, worst rule, warm or cold`,
       value: rounded(Math.max(0, ...RULES.flatMap((rule) => excess(set, rule)))),
       limit: 0,
     })),
   ];
 }
 
-/** What adaptive costs beyond what is allowed over the cheaper of the two. */
+/** What adaptive costs beyond what is allowed over the cheapest of the others. */
 function excess(set: SetMeasured, rule: string): number[] {
-  const [agent, state, adaptive] = ["agent", "state", "adaptive"].map((side) => sideOf(set, rule, side)) as [
-    Measured,
-    Measured,
-    Measured,
-  ];
   return (["warm", "cold"] as const).map((kind) => {
-    const cheaper = Math.min(agent[kind], state[kind]);
-    return adaptive[kind] - cheaper - Math.max(0.05 * cheaper, 300);
+    const cheaper = cheapest(set, rule, OTHERS, kind);
+    return sideOf(set, rule, "adaptive")[kind] - cheaper - Math.max(0.05 * cheaper, 300);
   });
 }

@@ -1,8 +1,10 @@
 import { isPlainObject } from "../internal/json.ts";
 import type { CallResult, Observation } from "../state/execution.ts";
 import { compact, compactInline } from "./compact.ts";
+import { isRecord, type ShownRecords } from "./shown-records.ts";
 import { shortenMiddle } from "./shorten.ts";
 import { block, escapeTags } from "./text.ts";
+import { fitsIn } from "./tokens.ts";
 
 /** The longest messages and answers are kept whole up to this many times a result's limit. */
 const SPOKEN = 4;
@@ -29,15 +31,26 @@ export function isPlainReply(observation: Observation, decision: Asked | undefin
  * behind the same decision, so that it can stay in a provider's cache. Pure.
  *
  * @param isPlain whether it is the plain reply to the decision right before it.
+ * @param records what the same prompt has shown before, where results may refer to that; it is added to.
  */
-export function renderObservation(observation: Observation, maxResultTokens: number, isPlain = false): string {
-  const shown = renderBlock(observation, maxResultTokens, isPlain);
+export function renderObservation(
+  observation: Observation,
+  maxResultTokens: number,
+  isPlain = false,
+  records?: ShownRecords,
+): string {
+  const shown = renderBlock(observation, maxResultTokens, isPlain, records);
   const facts = "facts" in observation ? (observation.facts ?? []) : [];
   // In a block of their own, since what came from outside could imitate them.
   return facts.length > 0 ? `${shown}\n${block("facts", facts.map(escapeTags))}` : shown;
 }
 
-function renderBlock(observation: Observation, maxResultTokens: number, isPlain: boolean): string {
+function renderBlock(
+  observation: Observation,
+  maxResultTokens: number,
+  isPlain: boolean,
+  records: ShownRecords | undefined,
+): string {
   const spoken = (text: string) => shortenMiddle(escapeTags(text), maxResultTokens * SPOKEN);
   switch (observation.kind) {
     case "message":
@@ -51,8 +64,8 @@ function renderBlock(observation: Observation, maxResultTokens: number, isPlain:
       );
     case "results": {
       const [only] = observation.results;
-      if (isPlain && only) return block("observation", [renderValue(only, maxResultTokens) ?? "ok"]);
-      const results = observation.results.map((result) => renderResult(result, maxResultTokens));
+      if (isPlain && only) return block("observation", [renderValue(only, maxResultTokens, records) ?? "ok"]);
+      const results = observation.results.map((result) => renderResult(result, maxResultTokens, records));
       return block(
         "observation",
         results.concat(observation.note ? escapeTags(observation.note) : []),
@@ -66,7 +79,7 @@ function renderBlock(observation: Observation, maxResultTokens: number, isPlain:
   }
 }
 
-function renderResult(result: CallResult, maxTokens: number): string {
+function renderResult(result: CallResult, maxTokens: number, records: ShownRecords | undefined): string {
   const { id, tool, status, value, error, args } = result;
   const isText = typeof value === "string";
   const head = [
@@ -77,14 +90,23 @@ function renderResult(result: CallResult, maxTokens: number): string {
     isText ? "text" : "",
   ];
   const said = escapeTags(head.filter(Boolean).join(": "));
-  const shown = renderValue(result, maxTokens);
+  const shown = renderValue(result, maxTokens, records);
   return shown === null ? said : `${said}:${isText || shown.includes("\n") ? "\n" : " "}${shown}`;
 }
 
-function renderValue({ value, artifact }: CallResult, maxTokens: number): string | null {
+function renderValue(
+  { value, artifact }: CallResult,
+  maxTokens: number,
+  records: ShownRecords | undefined,
+): string | null {
   if (value === undefined || value === null) return null;
-  const whole = artifact ? `whole: artifact ${artifact}, readArtifact or searchArtifact` : "";
-  return shortenMiddle(escapeTags(typeof value === "string" ? asItIs(value) : compact(value)), maxTokens, whole);
+  const text = escapeTags(typeof value === "string" ? asItIs(value) : compact(value));
+  // Only what is shown whole can be referred to.
+  if (records && !artifact && isRecord(value) && fitsIn(text, maxTokens)) {
+    const shortened = records.add(value);
+    return shortened ? escapeTags(`${compact(shortened.rest)}\n${shortened.note}`) : text;
+  }
+  return shortenMiddle(text, maxTokens, artifact ? `whole: artifact ${artifact}, readArtifact or searchArtifact` : "");
 }
 
 const LIKE_A_RESULT = /^(?=\\|\d+\.\d+ )/gm;

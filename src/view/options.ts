@@ -18,6 +18,13 @@ export interface ViewOptions {
   readonly maxTokens?: number;
   /** The most tokens of a tool result; of a longer one beginning and end are shown. 1,000 unless set. */
   readonly maxResultTokens?: number;
+  /**
+   * The most tokens of what the model itself has asked or replied; of a longer text the lines' beginnings are shown,
+   * and questions. 200 unless set, Infinity for all of it.
+   */
+  readonly maxSaidTokens?: number;
+  /** Under `adaptive`: true where each record is shown whole, also one that the prompt has shown before; false unless set. */
+  readonly repeatRecords?: boolean;
   /** Under `window` and `summary`: how many of the latest messages are shown whole; under `retrieval`, of the most similar. 6 unless set. */
   readonly keepMessages?: number;
   /** Whose prompt cache the costs are reckoned by: a name, or a rule of your own. By the model unless set. */
@@ -31,6 +38,7 @@ export interface ViewOptions {
 export const WINDOW_TURNS = 6;
 const DEFAULT_MAX_TOKENS = 8000;
 const DEFAULT_MAX_RESULT_TOKENS = 1000;
+const DEFAULT_MAX_SAID_TOKENS = 200;
 const DEFAULT_VIEW: ViewOptions = { policy: "adaptive", rawMessages: 0 };
 
 /** Options with every default filled in. */
@@ -39,7 +47,9 @@ export interface ResolvedOptions {
   readonly rawMessages: number;
   readonly maxTokens: number;
   readonly maxResultTokens: number;
+  readonly maxSaidTokens: number;
   readonly keepMessages: number;
+  readonly repeatRecords: boolean;
   readonly rule: CacheRule;
 }
 
@@ -50,7 +60,9 @@ export function resolveOptions(options: ViewOptions): ResolvedOptions {
     rawMessages: options.rawMessages,
     maxTokens: maxTokens ?? DEFAULT_MAX_TOKENS,
     maxResultTokens: maxResultTokens ?? DEFAULT_MAX_RESULT_TOKENS,
+    maxSaidTokens: options.maxSaidTokens ?? DEFAULT_MAX_SAID_TOKENS,
     keepMessages: keepMessages ?? WINDOW_TURNS,
+    repeatRecords: options.repeatRecords ?? false,
     rule: cacheRule(provider ?? "unknown"),
   };
 }
@@ -66,7 +78,10 @@ export function viewOptions(given: Partial<ViewOptions> = {}): ViewOptions {
   if (!POLICIES.includes(options.policy)) {
     throw refuse(`unknown view policy "${options.policy}"; there are: ${POLICIES.join(", ")}`);
   }
-  const whole = (name: "rawMessages" | "maxTokens" | "maxResultTokens" | "keepMessages", least: number) => {
+  const whole = (
+    name: "rawMessages" | "maxTokens" | "maxResultTokens" | "maxSaidTokens" | "keepMessages",
+    least: number,
+  ) => {
     const value = options[name];
     const isOpen = value === Infinity && name.startsWith("max");
     if (value === undefined || isOpen || (Number.isInteger(value) && value >= least)) return;
@@ -75,7 +90,9 @@ export function viewOptions(given: Partial<ViewOptions> = {}): ViewOptions {
   whole("rawMessages", 0);
   whole("maxTokens", 100);
   whole("maxResultTokens", 10);
+  whole("maxSaidTokens", 10);
   whole("keepMessages", 1);
+  if (typeof (options.repeatRecords ?? false) !== "boolean") throw refuse("view.repeatRecords must be true or false");
   if (typeof options.provider === "string" && !Object.hasOwn(CACHE_RULES, options.provider)) {
     const known = Object.keys(CACHE_RULES).join(", ");
     throw refuse(`unknown view.provider "${options.provider}"; there are: ${known}, or pass a rule of your own`);

@@ -2,34 +2,55 @@ import type { Observation } from "../state/execution.ts";
 import type { Piece, Scene } from "./scene.ts";
 import { fieldLines, movesLine, renderState, stepLines } from "./state-block.ts";
 import { isPlainReply, renderObservation } from "./observation.ts";
-import { shortenMiddle } from "./shorten.ts";
+import type { ShownRecords } from "./shown-records.ts";
+import { shortenLines, shortenMiddle } from "./shorten.ts";
 import { block, escapeTags } from "./text.ts";
+import { fitsIn } from "./tokens.ts";
 import type { Turn } from "./transcript.ts";
 
 /**
  * One turn of the conversation: the same bytes as when an observation was the latest. Pure.
  *
  * @param before the turn that is shown before it.
+ * @param records what the same prompt has shown before it, where results may refer to that.
  */
-export function turnPiece(turn: Turn, maxResultTokens: number, before?: Turn): Piece {
+export function turnPiece(
+  { maxResultTokens, options }: Scene,
+  turn: Turn,
+  before?: Turn,
+  records?: ShownRecords,
+): Piece {
   const { role, observation } = turn;
-  if (observation) return { ...observed(observation, maxResultTokens, before), section: "conversation" };
-  const text = shortenMiddle(escapeTags(turn.text), 4 * maxResultTokens);
+  if (observation) return { ...observed(observation, maxResultTokens, before, records), section: "conversation" };
+  const text = shortenMiddle(escapeTags(saidIn(turn, options.maxSaidTokens)), 4 * maxResultTokens);
   return { role, section: "conversation", text };
 }
 
+/** A decision as it was written, but for a long text to people: what it listed mostly stands in results. */
+function saidIn({ text, decision }: Turn, maxTokens: number): string {
+  const shorter = (["ask", "reply"] as const).flatMap((part) => {
+    const said = decision?.[part];
+    return typeof said === "string" && !fitsIn(said, maxTokens) ? [[part, shortenLines(said, maxTokens)] as const] : [];
+  });
+  return shorter.length > 0 ? JSON.stringify({ ...decision, ...Object.fromEntries(shorter) }) : text;
+}
+
 export function turnPieces(scene: Scene, turns: readonly Turn[]): readonly Piece[] {
-  return turns.map((turn, index) => turnPiece(turn, scene.maxResultTokens, turns[index - 1]));
+  return turns.map((turn, index) => turnPiece(scene, turn, turns[index - 1]));
 }
 
 /** The latest observation. Pure. */
-export function observationPieces({ observation, maxResultTokens }: Scene, before?: Turn): readonly Piece[] {
-  return observation ? [{ ...observed(observation, maxResultTokens, before), isMarked: true }] : [];
+export function observationPieces(
+  { observation, maxResultTokens }: Scene,
+  before?: Turn,
+  records?: ShownRecords,
+): readonly Piece[] {
+  return observation ? [{ ...observed(observation, maxResultTokens, before, records), isMarked: true }] : [];
 }
 
-function observed(observation: Observation, maxResultTokens: number, before?: Turn): Piece {
+function observed(observation: Observation, maxResultTokens: number, before?: Turn, records?: ShownRecords): Piece {
   const isPlain = isPlainReply(observation, before?.decision);
-  const text = renderObservation(observation, maxResultTokens, isPlain);
+  const text = renderObservation(observation, maxResultTokens, isPlain, records);
   const needsDecision = isPlain || observation.kind === "results";
   return { role: "user", section: "observation", text, ...(needsDecision ? { needsDecision } : {}) };
 }

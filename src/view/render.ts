@@ -84,6 +84,7 @@ export function renderView(input: ViewInput): View {
     options,
     maxResultTokens: options.maxResultTokens,
     maxValueTokens: Infinity,
+    refersBack: false,
   };
   const prefix = renderPrefix(input.workflow);
   const { policy } = options;
@@ -94,7 +95,7 @@ export function renderView(input: ViewInput): View {
       fit(prefix, options.maxTokens, shown, (squeezed) => withMemory(partsOf(policy, squeezed), squeezed)),
     );
   }
-  const first = adaptivePolicy(scene);
+  const first = adaptivePolicy({ ...scene, refersBack: !options.repeatRecords });
   const pieces = whole(prefix, options.maxTokens, withMemory(first.parts, scene));
   if (pieces) return { ...assemble(prefix, pieces), plan: first.plan };
   // Where going on has no room, a new snapshot is the way to leave things out.

@@ -74,4 +74,6 @@ export interface Scene {
   /** How much of a result and of a field's value is shown; less where the prompt has no room. */
   readonly maxResultTokens: number;
   readonly maxValueTokens: number;
+  /** Whether results may refer to what stands before them, which then has to stay there. */
+  readonly refersBack: boolean;
 }

@@ -25,6 +25,49 @@ export function shortenMiddle(text: string, maxTokens: number, whole = ""): stri
   }
 }
 
+// A line that is cut shorter says no more what it was about.
+const LINE_CHARACTERS = [160, 120, 90, 65, 45, 30];
+
+/**
+ * Shortens a text that lists and asks, so that it can still be seen which things it told or offered, in what order,
+ * and what it asked: first the details below a line go, then the ends of lines; lines that ask stay whole. Only where
+ * that is not enough, the middle goes. Pure.
+ */
+export function shortenLines(text: string, maxTokens: number): string {
+  if (fitsIn(text, maxTokens)) return text;
+  const lines = text.split("\n").filter((line) => line.trim() !== "");
+  const outline = withoutDetails(lines);
+  const beginnings = LINE_CHARACTERS.map((characters) => outline.map((line) => beginningOf(line, characters)));
+  const found = [lines, outline, ...beginnings]
+    .map((shorter) => shorter.join("\n"))
+    .find((one) => fitsIn(one, maxTokens));
+  return found ?? shortenMiddle(text, maxTokens);
+}
+
+/** Lines that stand further in than the first one say more of the line above them. */
+function withoutDetails(lines: readonly string[]): readonly string[] {
+  const outline: string[] = [];
+  for (const line of lines) {
+    if (!/^\s/.test(line) || asks(line)) outline.push(line);
+    else if (outline.length > 0 && !outline.at(-1)?.endsWith(CUT)) outline.push(`${outline.pop() ?? ""}${CUT}`);
+  }
+  return outline;
+}
+
+/** Up to the end of a word, where there are words. */
+function beginningOf(line: string, characters: number): string {
+  if (line.length <= characters || asks(line)) return line;
+  const beginning = line.slice(0, cutAt(line, characters));
+  const word = beginning.lastIndexOf(" ");
+  return `${word > characters / 2 ? beginning.slice(0, word) : beginning}${CUT}`;
+}
+
+const CUT = " …";
+
+function asks(line: string): boolean {
+  return /[?？؟]/.test(line);
+}
+
 /** Never between the two halves of one character. */
 function cutAt(text: string, index: number): number {
   const code = text.charCodeAt(index);

@@ -1,6 +1,7 @@
 import type { Observation } from "../state/execution.ts";
 import { observationPieces, turnPiece } from "./pieces.ts";
 import type { Piece, Scene } from "./scene.ts";
+import { ShownRecords } from "./shown-records.ts";
 import { movesLine, stepLines } from "./state-block.ts";
 import { block } from "./text.ts";
 import { estimateTokens } from "./tokens.ts";
@@ -29,8 +30,9 @@ export function walk(
   isNew: (turn: Turn) => boolean,
   shownBefore?: Observation,
 ): Walk {
-  const { workflow, snapshot, observation, maxResultTokens } = scene;
+  const { workflow, snapshot, observation } = scene;
   const described = [start];
+  const records = scene.refersBack ? new ShownRecords() : undefined;
   const pieces: Piece[] = [];
   const added = [0];
   const add = (piece: Piece) => {
@@ -44,12 +46,12 @@ export function walk(
   };
   for (const [index, turn] of turns.entries()) {
     if (isNew(turn) && turn.role === "assistant") added.push(0);
-    add(turnPiece(turn, maxResultTokens, turns[index - 1]));
+    add(turnPiece(scene, turn, turns[index - 1], records));
     if (isNew(turn) && turn.to !== undefined) enter(turn.to);
   }
   const lastSaid = turns.findLast((turn) => turn.role === "user")?.observation ?? shownBefore;
   if (!isSameObservation(lastSaid, observation)) {
-    for (const piece of observationPieces(scene, turns.at(-1))) add(piece);
+    for (const piece of observationPieces(scene, turns.at(-1), records)) add(piece);
   }
   enter(snapshot.execution.step);
   const opening: Piece = { role: "user", section: "step", text: block("step", stepLines(workflow, start)) };

@@ -1,0 +1,120 @@
+import { readFileSync } from "node:fs";
+import fc from "fast-check";
+import { answer, compile, defineWorkflow, sqliteStore } from "statecard";
+import { scriptedModel } from "statecard/testing";
+import { describe, expect, test } from "vitest";
+import { countTokens } from "../../src/internal/tokens.ts";
+import { shortenLines } from "../../src/view/shorten.ts";
+
+const option = (number: number, flight: string) =>
+  `${number}. **Flight ${flight}**\n   - Departure: 07:00 PM EST\n   - Arrival: 09:30 PM EST\n   - Economy: $152, seats: 14`;
+const OFFER = [
+  "Here are the flights from New York (JFK) to Seattle (SEA) on May 20th:",
+  ...["HAT136", "HAT218", "HAT039", "HAT083", "HAT201"].map((flight, index) => option(index + 1, flight)),
+  "I can book any of them for you, and your certificate of $250 can be used for it as far as it goes.",
+  "Which one would you like, and shall I add insurance for $30?",
+].join("\n\n");
+
+describe("a long text to people, shortened", () => {
+  test("keeps which things it offered, in what order, and what it asked; details go first", () => {
+    expect(shortenLines(OFFER, 130)).toBe(
+      [
+        "Here are the flights from New York (JFK) to Seattle (SEA) on May 20th:",
+        "1. **Flight HAT136** …",
+        "2. **Flight HAT218** …",
+        "3. **Flight HAT039** …",
+        "4. **Flight HAT083** …",
+        "5. **Flight HAT201** …",
+        "I can book any of them for you, and your certificate of $250 can be used for it as far as it goes.",
+        "Which one would you like, and shall I add insurance for $30?",
+      ].join("\n"),
+    );
+  });
+
+  test("docs/context.md shows an outline as it is", () => {
+    const offer = [
+      OFFER.split("\n\n")[0],
+      ...["HAT136", "HAT218", "HAT039"].map((flight, index) => option(index + 1, flight)),
+      OFFER.split("\n\n").at(-1),
+    ].join("\n\n");
+    expect(readFileSync("docs/context.md", "utf8")).toContain(JSON.stringify({ ask: shortenLines(offer, 100) }));
+  });
+
+  test("then the ends of lines go, never of one that asks", () => {
+    const shorter = shortenLines(OFFER, 100);
+    expect(shorter).toContain("5. **Flight HAT201** …");
+    expect(shorter).toMatch(/^I can book any of them for you.* …$/m);
+    expect(shorter).toContain("Which one would you like, and shall I add insurance for $30?");
+  });
+
+  test("is as it was where it has few tokens, and loses its middle where no line could say less", () => {
+    expect(shortenLines(OFFER, 500)).toBe(OFFER);
+    expect(shortenLines("why? ".repeat(200), 60)).toContain("characters left out");
+  });
+
+  test("has at most so many tokens, never half a character, and only lines that it had, in their order", () => {
+    const line = fc.oneof(
+      fc.string({ unit: "grapheme", maxLength: 200 }),
+      fc.lorem({ maxCount: 30 }),
+      fc.constantFrom("- Is that right?", "  - a detail of it", "价格是多少？", "🚀".repeat(90)),
+    );
+    fc.assert(
+      fc.property(fc.array(line, { maxLength: 15 }), fc.integer({ min: 40, max: 200 }), (lines, most) => {
+        const text = lines.join("\n");
+        const shorter = shortenLines(text, most);
+        expect(countTokens(shorter)).toBeLessThanOrEqual(most);
+        expect(Buffer.from(shorter).toString()).toBe(shorter);
+        if (shorter.includes("characters left out")) return;
+        const before = text.split("\n");
+        let from = 0;
+        for (const part of shorter.split("\n")) {
+          const at = before.findIndex((one, index) => index >= from && one.startsWith(part.replace(/ …$/, "")));
+          expect(at).toBeGreaterThanOrEqual(from);
+          from = at + 1;
+        }
+      }),
+      { numRuns: 500 },
+    );
+  });
+});
+
+describe("what the model has said", () => {
+  const desk = defineWorkflow({
+    name: "desk",
+    version: 1,
+    state: {},
+    initial: "serve",
+    steps: { serve: { to: ["serve", "done"] }, done: { final: true } },
+  });
+
+  async function secondPrompt(view: object): Promise<string> {
+    const model = scriptedModel([{ ask: OFFER }, { reply: "Booked.", next: "done" }]);
+    const graph = compile(desk, { model, store: sqliteStore(":memory:"), view });
+    const asked = await graph.invoke({ message: "a flight" }, { configurable: { thread_id: "t" } });
+    // People get all of it.
+    expect(JSON.stringify(asked)).toContain("Arrival: 09:30 PM EST");
+    await graph.invoke(answer(asked, "the third, yes"), { configurable: { thread_id: "t" } });
+    return model.prompts.at(-1) ?? "";
+  }
+
+  test("is shown shortened from 200 tokens on, with what it offered", async () => {
+    expect(countTokens(OFFER)).toBeGreaterThan(200);
+    const prompt = await secondPrompt({ policy: "history" });
+    expect(prompt).toContain(String.raw`3. **Flight HAT039** …\n4. **Flight HAT083** …`);
+    expect(prompt).toContain("Which one would you like");
+    expect(prompt).not.toContain("Arrival");
+  });
+
+  test("is shown whole on demand", async () => {
+    expect(await secondPrompt({ policy: "history", maxSaidTokens: Infinity })).toContain("Arrival: 09:30 PM EST");
+    expect(await secondPrompt({ policy: "adaptive", maxSaidTokens: 1000 })).toContain("Arrival: 09:30 PM EST");
+  });
+
+  test("a limit that is no limit is refused", () => {
+    for (const maxSaidTokens of [0, 9, 50.5, Number.NaN]) {
+      expect(() => compile(desk, { view: { maxSaidTokens } })).toThrow(
+        /view\.maxSaidTokens must be a whole number from 10/,
+      );
+    }
+  });
+});

@@ -66,6 +66,7 @@ const WHOLE_CONVERSATION: ViewOptions = {
   rawMessages: 0,
   maxTokens: Infinity,
   maxResultTokens: Infinity,
+  maxSaidTokens: Infinity,
   statusBar: NO_STATUS_BAR,
 };
 

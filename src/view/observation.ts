@@ -1,7 +1,7 @@
 import { isPlainObject } from "../internal/json.ts";
 import type { CallResult, Observation } from "../state/execution.ts";
 import { compact, compactInline } from "./compact.ts";
-import { isRecord, type ShownRecords } from "./shown-records.ts";
+import type { ShownRecords } from "./shown-records.ts";
 import { shortenMiddle } from "./shorten.ts";
 import { block, escapeTags } from "./text.ts";
 import { fitsIn } from "./tokens.ts";
@@ -27,8 +27,8 @@ export function isPlainReply(observation: Observation, decision: Asked | undefin
 }
 
 /**
- * What came back, between tags of its own. The same bytes whenever it is shown under the same limit and
- * behind the same decision, so that it can stay in a provider's cache. Pure.
+ * What came back, between tags of its own. The same bytes whenever it is shown under the same limit, behind the same
+ * decision and the same records, so that it can stay in a provider's cache.
  *
  * @param isPlain whether it is the plain reply to the decision right before it.
  * @param records what the same prompt has shown before, where results may refer to that; it is added to.
@@ -101,17 +101,14 @@ function renderValue(
 ): string | null {
   if (value === undefined || value === null) return null;
   const text = escapeTags(typeof value === "string" ? asItIs(value) : compact(value));
-  // Only what is shown whole can be referred to.
-  if (records && !artifact && isRecord(value) && fitsIn(text, maxTokens)) {
-    const shortened = records.add(value);
-    return shortened ? escapeTags(`${compact(shortened.rest)}\n${shortened.note}`) : text;
-  }
+  const shortened = records?.add(value, !artifact && fitsIn(text, maxTokens));
+  if (shortened) return escapeTags(`${compact(shortened.rest)}\n${shortened.note}`);
   return shortenMiddle(text, maxTokens, artifact ? `whole: artifact ${artifact}, readArtifact or searchArtifact` : "");
 }
 
-const LIKE_A_RESULT = /^(?=\\|\d+\.\d+ )/gm;
+const LIKE_OURS = /^(?=\\|\d+\.\d+ |the rest as )/gm;
 
-/** A text whose lines cannot be taken for the beginning of another result. */
+/** A text whose lines cannot be taken for the beginning of another result, or for words of ours on a record. */
 function asItIs(text: string): string {
-  return text.replaceAll(LIKE_A_RESULT, "\\");
+  return text.replaceAll(LIKE_OURS, "\\");
 }

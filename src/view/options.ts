@@ -19,8 +19,8 @@ export interface ViewOptions {
   /** The most tokens of a tool result; of a longer one beginning and end are shown. 1,000 unless set. */
   readonly maxResultTokens?: number;
   /**
-   * The most tokens of what the model itself has asked or replied; of a longer text the lines' beginnings are shown,
-   * and questions. 200 unless set, Infinity for all of it.
+   * The most tokens of what the model itself has asked or replied, where that stands in the conversation; of a longer
+   * text an outline is shown. 200 unless set, Infinity for all of it.
    */
   readonly maxSaidTokens?: number;
   /** Under `adaptive`: true where each record is shown whole, also one that the prompt has shown before; false unless set. */
@@ -90,7 +90,7 @@ export function viewOptions(given: Partial<ViewOptions> = {}): ViewOptions {
   whole("rawMessages", 0);
   whole("maxTokens", 100);
   whole("maxResultTokens", 10);
-  whole("maxSaidTokens", 10);
+  whole("maxSaidTokens", 40);
   whole("keepMessages", 1);
   if (typeof (options.repeatRecords ?? false) !== "boolean") throw refuse("view.repeatRecords must be true or false");
   if (typeof options.provider === "string" && !Object.hasOwn(CACHE_RULES, options.provider)) {

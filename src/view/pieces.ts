@@ -1,3 +1,4 @@
+import { redact } from "../internal/redact.ts";
 import type { Observation } from "../state/execution.ts";
 import type { Piece, Scene } from "./scene.ts";
 import { fieldLines, movesLine, renderState, stepLines } from "./state-block.ts";
@@ -9,10 +10,10 @@ import { fitsIn } from "./tokens.ts";
 import type { Turn } from "./transcript.ts";
 
 /**
- * One turn of the conversation: the same bytes as when an observation was the latest. Pure.
+ * One turn of the conversation: the same bytes as when an observation was the latest.
  *
  * @param before the turn that is shown before it.
- * @param records what the same prompt has shown before it, where results may refer to that.
+ * @param records what the same prompt has shown before it, where results may refer to that; it is added to.
  */
 export function turnPiece(
   { maxResultTokens, options }: Scene,
@@ -26,11 +27,13 @@ export function turnPiece(
   return { role, section: "conversation", text };
 }
 
-/** A decision as it was written, but for a long text to people: what it listed mostly stands in results. */
+/** A decision as it was written, but for long texts to people: what they listed mostly stands in results. */
 function saidIn({ text, decision }: Turn, maxTokens: number): string {
   const shorter = (["ask", "reply"] as const).flatMap((part) => {
     const said = decision?.[part];
-    return typeof said === "string" && !fitsIn(said, maxTokens) ? [[part, shortenLines(said, maxTokens)] as const] : [];
+    if (typeof said !== "string" || fitsIn(said, maxTokens)) return [];
+    // Of a secret that was cut nobody could tell any more that it is one.
+    return [[part, shortenLines(redact(said), maxTokens)] as const];
   });
   return shorter.length > 0 ? JSON.stringify({ ...decision, ...Object.fromEntries(shorter) }) : text;
 }
@@ -39,7 +42,7 @@ export function turnPieces(scene: Scene, turns: readonly Turn[]): readonly Piece
   return turns.map((turn, index) => turnPiece(scene, turn, turns[index - 1]));
 }
 
-/** The latest observation. Pure. */
+/** The latest observation; `records` as for a turn. */
 export function observationPieces(
   { observation, maxResultTokens }: Scene,
   before?: Turn,

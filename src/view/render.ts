@@ -95,17 +95,21 @@ export function renderView(input: ViewInput): View {
       fit(prefix, options.maxTokens, shown, (squeezed) => withMemory(partsOf(policy, squeezed), squeezed)),
     );
   }
-  const first = adaptivePolicy({ ...scene, refersBack: !options.repeatRecords });
-  const pieces = whole(prefix, options.maxTokens, withMemory(first.parts, scene));
-  if (pieces) return { ...assemble(prefix, pieces), plan: first.plan };
-  // Where going on has no room, a new snapshot is the way to leave things out.
-  let { plan } = first;
+  // Where going on has no room, a new snapshot is the way to leave things out; where that has none, nothing refers to
+  // what may have to go.
+  const referring = { ...scene, refersBack: !options.repeatRecords };
+  for (const take of [undefined, "snapshot"] as const) {
+    const { parts, plan } = adaptivePolicy(referring, take);
+    const pieces = whole(prefix, options.maxTokens, withMemory(parts, scene));
+    if (pieces) return { ...assemble(prefix, pieces), plan };
+  }
+  let plan: AdaptivePlan | undefined;
   const fitted = fit(prefix, options.maxTokens, scene, (squeezed) => {
     const renewed = adaptivePolicy(squeezed, "snapshot");
     ({ plan } = renewed);
     return withMemory(renewed.parts, squeezed);
   });
-  return { ...assemble(prefix, fitted), plan };
+  return { ...assemble(prefix, fitted), ...(plan ? { plan } : {}) };
 }
 
 type Plain = Exclude<Policy, "adaptive">;

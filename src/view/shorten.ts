@@ -25,47 +25,78 @@ export function shortenMiddle(text: string, maxTokens: number, whole = ""): stri
   }
 }
 
+const CUT = " …";
 // A line that is cut shorter says no more what it was about.
-const LINE_CHARACTERS = [160, 120, 90, 65, 45, 30];
+const LINE_CHARACTERS = [240, 160, 120, 90, 65, 45, 30];
+
+// A task's texts are shown again in each of its prompts.
+const MOST_OUTLINES = 1024;
+const outlines = new Map<string, string>();
 
 /**
  * Shortens a text that lists and asks, so that it can still be seen which things it told or offered, in what order,
- * and what it asked: first the details below a line go, then the ends of lines; lines that ask stay whole. Only where
- * that is not enough, the middle goes. Pure.
+ * and what it asked: first the details below the items of a list go, then the ends of lines. Lines that ask stay
+ * whole, and so does the last one. Only where that is not enough, the middle goes. Pure.
  */
 export function shortenLines(text: string, maxTokens: number): string {
   if (fitsIn(text, maxTokens)) return text;
-  const lines = text.split("\n").filter((line) => line.trim() !== "");
-  const outline = withoutDetails(lines);
-  const beginnings = LINE_CHARACTERS.map((characters) => outline.map((line) => beginningOf(line, characters)));
-  const found = [lines, outline, ...beginnings]
-    .map((shorter) => shorter.join("\n"))
-    .find((one) => fitsIn(one, maxTokens));
-  return found ?? shortenMiddle(text, maxTokens);
+  const key = `${maxTokens} ${text}`;
+  const outline = outlines.get(key) ?? outlineOf(text, maxTokens) ?? shortenMiddle(text, maxTokens);
+  outlines.delete(key);
+  if (outlines.size >= MOST_OUTLINES) outlines.delete(outlines.keys().next().value ?? "");
+  outlines.set(key, outline);
+  return outline;
 }
 
-/** Lines that stand further in than the first one say more of the line above them. */
-function withoutDetails(lines: readonly string[]): readonly string[] {
-  const outline: string[] = [];
-  for (const line of lines) {
-    if (!/^\s/.test(line) || asks(line)) outline.push(line);
-    else if (outline.length > 0 && !outline.at(-1)?.endsWith(CUT)) outline.push(`${outline.pop() ?? ""}${CUT}`);
+function outlineOf(text: string, maxTokens: number): string | null {
+  let lines: readonly string[] = text.split("\n").filter((line) => line.trim() !== "");
+  const fits = () => countTokens(lines.join("\n")) <= maxTokens;
+  const depths = [...new Set(lines.map(depthOf))].toSorted((one, other) => other - one);
+  for (const depth of depths) {
+    if (fits()) return lines.join("\n");
+    lines = withoutDetails(lines, depth);
   }
-  return outline;
+  const outline = lines;
+  for (const characters of LINE_CHARACTERS) {
+    if (fits()) return lines.join("\n");
+    lines = outline.map((line, index) => (stays(outline, index) ? line : beginningOf(line, characters)));
+  }
+  return fits() ? lines.join("\n") : null;
+}
+
+/** Without what stands so far in, or further, below an item of a list. */
+function withoutDetails(lines: readonly string[], depth: number): readonly string[] {
+  const kept: string[] = [];
+  let item: number | null = null;
+  for (const [index, line] of lines.entries()) {
+    const isDetail = item !== null && depthOf(line) > item && depthOf(line) >= depth;
+    if (isDetail && !stays(lines, index)) {
+      if (!kept.at(-1)?.endsWith(CUT)) kept.push(`${kept.pop() ?? ""}${CUT}`);
+      continue;
+    }
+    kept.push(line);
+    if (item === null || depthOf(line) <= item || ITEM.test(line)) item = ITEM.test(line) ? depthOf(line) : null;
+  }
+  return kept;
+}
+
+const ITEM = /^\s*(?:[-*+•–]|\d{1,3}[.)]|[a-z][.)])\s/i;
+
+function depthOf(line: string): number {
+  return line.search(/\S/);
+}
+
+/** A question, or the last line, which mostly says what is wanted. */
+function stays(lines: readonly string[], index: number): boolean {
+  return index === lines.length - 1 || /[？؟]|\?(?=\s|$|["”'»)*\]])/.test(lines[index] ?? "");
 }
 
 /** Up to the end of a word, where there are words. */
 function beginningOf(line: string, characters: number): string {
-  if (line.length <= characters || asks(line)) return line;
+  if (line.length <= characters) return line;
   const beginning = line.slice(0, cutAt(line, characters));
   const word = beginning.lastIndexOf(" ");
   return `${word > characters / 2 ? beginning.slice(0, word) : beginning}${CUT}`;
-}
-
-const CUT = " …";
-
-function asks(line: string): boolean {
-  return /[?？؟]/.test(line);
 }
 
 /** Never between the two halves of one character. */

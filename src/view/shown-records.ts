@@ -1,16 +1,20 @@
 import { isPlainObject, jsonEqual } from "../internal/json.ts";
+import { REDACTED } from "../internal/redact.ts";
 import { compactInline } from "./compact.ts";
+import { MARK } from "./hidden-values.ts";
 import { estimateTokens } from "./tokens.ts";
 
-/** What tools return of a thing: an order, a customer. */
-export type ShownRecord = Readonly<Record<string, unknown>>;
+/** What tools return of a thing that has an id: an order, a customer. */
+type ShownRecord = Readonly<Record<string, unknown>>;
 
-/** What is left out has to be worth this many tokens, or the words that say so are not. */
-const WORTH = 20;
-/** Of another record, members this short are always shown: it is they that decide, a status or a sum. */
-const SHORT = 10;
+/** By so many tokens has what is left out to be longer than the words that say so. */
+const WORTH = 10;
+/** Of another record, values of so many characters are always shown: it is they that decide, a status or a sum. */
+const SHORT = 40;
 const FEWEST_MEMBERS = 3;
-const LONGEST_NAME = 60;
+const LONGEST_ID = 60;
+const LIKE_AN_ID =
+  /^(?:id|uuid|key|code|number|sku)$|(?:_(?:id|uuid|key|code|number|sku)|Id|ID|Uuid|Key|Code|Number|Sku)$/;
 
 /** A record without what the prompt has shown before, and the words that say where it stands. */
 export interface ShortenedRecord {
@@ -18,40 +22,94 @@ export interface ShortenedRecord {
   readonly note: string;
 }
 
+/** How a record of some name has been shown as a result of its own. */
+interface Appearances {
+  readonly id: string;
+  /** Oldest first; the first one may have been shortened itself. */
+  readonly versions: ShownRecord[];
+  readonly isFirstWhole: boolean;
+  /** Whether something else has shown it since the last one, or ever: then its name does not say what is meant. */
+  isOutdated: boolean;
+  isUnclear: boolean;
+}
+
 /**
  * The records that a prompt has shown so far. One that comes again is shown by what has changed, so that what a call
  * has changed can be seen; another one with the same members is shown without long values and nulls that are the
- * same. Both can be read back without loss.
+ * same. Both can be read back without loss. A record is a result that has an id among its members.
  */
 export class ShownRecords {
-  /** By name, each as it has been shown, oldest first. */
-  private readonly versions = new Map<string, ShownRecord[]>();
+  private readonly known = new Map<string, Appearances>();
+  /** The names of what stood in lists, or within other results, before it was a result of its own. */
+  private readonly elsewhere = new Set<string>();
 
-  /** The record as it is to be shown next; null where that is whole. It counts as shown from now on. */
-  add(record: ShownRecord): ShortenedRecord | null {
-    const name = nameOf(record);
-    if (name === null) return null;
-    const own = this.versions.get(name) ?? [];
-    const shortened = own.length > 0 ? again(record, own) : this.anotherLike(record);
-    this.versions.set(name, [...own, record]);
+  /**
+   * Takes note of a result that is shown next.
+   *
+   * @param isWhole whether nothing is cut out of it, so that later ones can refer to it.
+   * @returns how it is to be shown, or null where that is as it is.
+   */
+  add(value: unknown, isWhole: boolean): ShortenedRecord | null {
+    const id = isPlainObject(value) ? firstId(value) : null;
+    if (!isPlainObject(value) || !isWhole || id === null || Object.keys(value).length < FEWEST_MEMBERS) {
+      this.note(value);
+      return null;
+    }
+    const { name } = id;
+    for (const member of Object.values(value)) if (isLarge(member)) this.note(member);
+    const own = this.known.get(name);
+    const shortened = own ? again(value, own) : this.anotherLike(value);
+    if (own) {
+      // Of two things under one name nobody could tell which is meant.
+      own.isUnclear ||= own.versions.some((version) => haveOtherIds(version, value));
+      own.isOutdated = false;
+      own.versions.push(value);
+    } else {
+      const isUnclear = this.elsewhere.has(name);
+      this.known.set(name, {
+        id: id.text,
+        versions: [value],
+        isFirstWhole: !shortened,
+        isOutdated: false,
+        isUnclear,
+      });
+    }
     return shortened;
   }
 
-  /** The first of its kind was shown whole, so that nothing refers to what refers itself. */
+  /** What else shows records, in lists, within others or in texts, shows them as they are then. */
+  private note(value: unknown): void {
+    if (typeof value === "string") {
+      for (const own of this.known.values()) if (value.includes(own.id)) outdate(own);
+    } else if (Array.isArray(value)) {
+      for (const item of value) if (isLarge(item)) this.note(item);
+    } else if (isPlainObject(value)) {
+      const id = firstId(value);
+      const own = id && this.known.get(id.name);
+      if (own) outdate(own);
+      else if (id) this.elsewhere.add(id.name);
+      for (const member of Object.values(value)) if (isLarge(member)) this.note(member);
+    }
+  }
+
   private anotherLike(record: ShownRecord): ShortenedRecord | null {
-    const like = [...this.versions].find(([, [first]]) => first && haveSameMembers(first, record));
+    const like = [...this.known].find(([, { versions, isFirstWhole, isUnclear }]) => {
+      const [first] = versions;
+      // Nothing refers to what refers itself.
+      return isFirstWhole && !isUnclear && first && haveSameMembers(first, record);
+    });
     if (!like) return null;
-    const [name, versions] = like;
+    const [name, { versions }] = like;
     return without(record, `the rest as above in ${name}`, (key, value) => {
-      const isLong = value === null || estimateTokens(compactInline(value)) > SHORT;
-      return isLong && versions.every((version) => jsonEqual(version[key], value));
+      const stands = versions.every((version) => jsonEqual(version[key], value));
+      return stands && (value === null || compactInline(value).length > SHORT);
     });
   }
 }
 
-function again(record: ShownRecord, versions: readonly ShownRecord[]): ShortenedRecord | null {
+function again(record: ShownRecord, { versions, isOutdated }: Appearances): ShortenedRecord | null {
   const last = versions.at(-1);
-  if (!last || !haveSameMembers(last, record)) return null;
+  if (!last || isOutdated || !haveSameMembers(last, record) || haveOtherIds(last, record)) return null;
   return without(record, "the rest as it last stood above", (key, value) => jsonEqual(last[key], value));
 }
 
@@ -60,29 +118,49 @@ function without(
   note: string,
   stands: (key: string, value: unknown) => boolean,
 ): ShortenedRecord | null {
-  const [first] = Object.keys(record);
-  const members = Object.entries(record);
-  const rest = members.filter(([key, value]) => key === first || !stands(key, value));
-  const left = members.filter(([key, value]) => key !== first && stands(key, value));
-  if (estimateTokens(compactInline(Object.fromEntries(left))) < WORTH) return null;
-  return { rest: Object.fromEntries(rest), note };
+  const rest: Record<string, unknown> = {};
+  const left: Record<string, unknown> = {};
+  const named = firstId(record)?.key;
+  for (const [key, value] of Object.entries(record)) {
+    const into = key === named || !stands(key, value) ? rest : left;
+    Object.defineProperty(into, key, { value, enumerable: true });
+  }
+  const isWorthIt = estimateTokens(compactInline(left)) >= estimateTokens(note) + WORTH;
+  return isWorthIt ? { rest, note } : null;
 }
 
-/** What a record is called by: its first member, where that is a short text or a number. */
-function nameOf(record: ShownRecord): string | null {
-  const [first] = Object.entries(record);
+function outdate(appearances: Appearances): void {
+  appearances.isOutdated = true;
+  appearances.isUnclear = true;
+}
+
+/** What could show another record: a short text only names it. */
+function isLarge(value: unknown): boolean {
+  return typeof value === "string" ? value.length > LONGEST_ID : typeof value === "object" && value !== null;
+}
+
+/** What a record is called by: the first of its members that is an id. */
+function firstId(record: ShownRecord): { readonly key: string; readonly name: string; readonly text: string } | null {
+  const first = Object.entries(record).find(isId);
   if (!first) return null;
   const [key, value] = first;
-  const isName = typeof value === "number" || (typeof value === "string" && value.length <= LONGEST_NAME);
-  return isName ? compactInline({ [key]: value }).slice(1, -1) : null;
+  return { key, name: compactInline({ [key]: value }).slice(1, -1), text: String(value) };
+}
+
+/** Where one of its ids is another, a record is another one; one that it did not have before may have come to it. */
+function haveOtherIds(a: ShownRecord, b: ShownRecord): boolean {
+  return Object.entries(a).some(([key, id]) => isId([key, id]) && isId([key, b[key]]) && b[key] !== id);
+}
+
+function isId([key, value]: readonly [string, unknown]): boolean {
+  if (!LIKE_AN_ID.test(key)) return false;
+  if (typeof value === "number") return true;
+  const isText = typeof value === "string" && value !== "" && value.length <= LONGEST_ID;
+  // What is withheld is the same for all.
+  return isText && !value.includes(MARK) && !value.includes(REDACTED);
 }
 
 function haveSameMembers(a: ShownRecord, b: ShownRecord): boolean {
   const keys = Object.keys(a);
   return keys.length === Object.keys(b).length && keys.every((key) => Object.hasOwn(b, key));
-}
-
-/** Whether a value is a record that a later one could refer to. */
-export function isRecord(value: unknown): value is ShownRecord {
-  return isPlainObject(value) && Object.keys(value).length >= FEWEST_MEMBERS;
 }

@@ -3,6 +3,7 @@ import fc from "fast-check";
 import { answer, compile, defineWorkflow, sqliteStore } from "statecard";
 import { scriptedModel } from "statecard/testing";
 import { describe, expect, test } from "vitest";
+import { turnTokens } from "../../src/compile/turns.ts";
 import { countTokens } from "../../src/internal/tokens.ts";
 import { shortenLines } from "../../src/view/shorten.ts";
 
@@ -47,6 +48,42 @@ describe("a long text to people, shortened", () => {
     expect(shorter).toContain("Which one would you like, and shall I add insurance for $30?");
   });
 
+  test("what it wants need not have a question mark: the last line stays", () => {
+    const change = (number: number) =>
+      `- Item ${number}: Espresso machine, black, 1.5 l, for item ${number + 20}: in red`;
+    const text = [
+      "This is what I would do, all of it on one order:",
+      ...Array.from({ length: 10 }, (_each, index) => change(index)),
+      "The difference of $14.20 goes back to the card that you have paid with, in five to seven days, once all is here.",
+      "Please reply yes to confirm all ten of them, or tell me which of them you would rather not have changed at all.",
+    ].join("\n");
+    const shorter = shortenLines(text, 200);
+    expect(shorter).toMatch(/^- Item 9: Espresso machine.* …$/m);
+    expect(shorter).toMatch(/rather not have changed at all\.$/);
+  });
+
+  test("a list that stands further in is no detail of its heading, but what stands below its items is", () => {
+    const list = ["HAT136", "HAT218", "HAT039"].map((flight, index) => option(index + 1, flight));
+    const text = `Flights:\n${list.join("\n").replaceAll(/^/gm, "  ")}\n  Which one?`;
+    const outline = "  1. **Flight HAT136** …\n  2. **Flight HAT218** …\n  3. **Flight HAT039** …\n  Which one?";
+    expect(shortenLines(text, 60)).toBe(`Flights:\n${outline}`);
+    expect(shortenLines(text.replace("Flights:\n", ""), 60)).toBe(outline);
+    // Only as deep as it has to: what is an item's part stays as long as there is room.
+    const deep =
+      "- one\n  - part of it\n    - more of that part, which nobody has to know by now\n- two\n  - its part\nWell?";
+    expect(shortenLines(deep, 25)).toBe("- one\n  - part of it …\n- two\n  - its part\nWell?");
+  });
+
+  test("an address is no question", () => {
+    const line = (number: number) =>
+      `- https://example.com/orders?number=${number}&from=${"x".repeat(150)} is on its way`;
+    const shorter = shortenLines([1, 2, 3, 4, 5, 6].map(line).join("\n"), 200);
+    expect(shorter.split("\n").map((one) => one.slice(0, 42))).toEqual(
+      [1, 2, 3, 4, 5, 6].map((number) => `- https://example.com/orders?number=${number}&from`.slice(0, 42)),
+    );
+    expect(shorter).not.toContain("characters left out");
+  });
+
   test("is as it was where it has few tokens, and loses its middle where no line could say less", () => {
     expect(shortenLines(OFFER, 500)).toBe(OFFER);
     expect(shortenLines("why? ".repeat(200), 60)).toContain("characters left out");
@@ -64,10 +101,13 @@ describe("a long text to people, shortened", () => {
         const shorter = shortenLines(text, most);
         expect(countTokens(shorter)).toBeLessThanOrEqual(most);
         expect(Buffer.from(shorter).toString()).toBe(shorter);
-        if (shorter.includes("characters left out")) return;
-        const before = text.split("\n");
+        if (text.trim() !== "") expect(shorter.trim()).not.toBe("");
+        if (shorter.includes("characters left out") || shorter === text) return;
+        const before = text.split("\n").filter((one) => one.trim() !== "");
+        expect(shorter.endsWith(before.at(-1) ?? "")).toBe(true);
         let from = 0;
         for (const part of shorter.split("\n")) {
+          expect(part.replace(/ …$/, "").trim()).not.toBe("");
           const at = before.findIndex((one, index) => index >= from && one.startsWith(part.replace(/ …$/, "")));
           expect(at).toBeGreaterThanOrEqual(from);
           from = at + 1;
@@ -105,15 +145,47 @@ describe("what the model has said", () => {
     expect(prompt).not.toContain("Arrival");
   });
 
+  test("is a reply too; a policy without talk shows neither", async () => {
+    const talk = defineWorkflow({
+      name: "talk",
+      version: 1,
+      state: {},
+      initial: "offer",
+      steps: { offer: { to: ["book"] }, book: { to: ["done"] }, done: { final: true } },
+    });
+    const prompts = async (policy: string) => {
+      const model = scriptedModel([{ reply: OFFER, next: "book" }, { next: "done" }]);
+      const graph = compile(talk, { model, store: sqliteStore(":memory:"), view: { policy: policy as "history" } });
+      await graph.invoke({ message: "a flight" }, { configurable: { thread_id: "t" } });
+      return model.prompts.at(-1) ?? "";
+    };
+    expect(await prompts("history")).toContain(String.raw`3. **Flight HAT039** …\n`);
+    expect(await prompts("structured")).toContain('{"next":"book"}');
+    expect(await prompts("structured")).not.toContain("HAT039");
+  });
+
+  test("is whole where a report says what the whole conversation would have had", async () => {
+    const whole = async (ask: string) => {
+      const store = sqliteStore(":memory:");
+      const graph = compile(desk, { model: scriptedModel([{ ask }, { reply: "Booked.", next: "done" }]), store });
+      const asked = await graph.invoke({ message: "a flight" }, { configurable: { thread_id: "t" } });
+      await graph.invoke(answer(asked, "yes"), { configurable: { thread_id: "t" } });
+      const turns = await turnTokens(store, graph.runtime.workflow, graph.runtime.view, "t", "latest");
+      return turns[0]?.wholeConversation ?? 0;
+    };
+    const longer = `${"x y z ".repeat(1000)}?`;
+    expect((await whole(longer)) - (await whole("?"))).toBeGreaterThan(countTokens(longer) - 50);
+  });
+
   test("is shown whole on demand", async () => {
     expect(await secondPrompt({ policy: "history", maxSaidTokens: Infinity })).toContain("Arrival: 09:30 PM EST");
     expect(await secondPrompt({ policy: "adaptive", maxSaidTokens: 1000 })).toContain("Arrival: 09:30 PM EST");
   });
 
   test("a limit that is no limit is refused", () => {
-    for (const maxSaidTokens of [0, 9, 50.5, Number.NaN]) {
+    for (const maxSaidTokens of [0, 39, 50.5, Number.NaN]) {
       expect(() => compile(desk, { view: { maxSaidTokens } })).toThrow(
-        /view\.maxSaidTokens must be a whole number from 10/,
+        /view\.maxSaidTokens must be a whole number from 40/,
       );
     }
   });

@@ -19,5 +19,6 @@ function structured(turn: Turn): Turn[] {
   if (turn.role === "user") return turn.observation?.kind === "results" ? [turn] : [];
   if (!turn.decision) return [];
   const kept = Object.entries(turn.decision).filter(([key, value]) => KEPT.has(key) && value !== null);
-  return kept.length > 0 ? [{ ...turn, text: JSON.stringify(Object.fromEntries(kept)) }] : [];
+  const decision = Object.fromEntries(kept);
+  return kept.length > 0 ? [{ ...turn, decision, text: JSON.stringify(decision) }] : [];
 }

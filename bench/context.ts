@@ -40,7 +40,7 @@ export async function run(): Promise<Report> {
       "The decision's schema is counted for every side as the same in every step (as with `schemaScope: 'workflow'`; one that changes with each step is found in no cache after a move) and with tool arguments as any object, since signatures tell them and code checks them. A strict schema with all tools' arguments adds about what the JSON schemas of the tools have.",
       "Real caches: they forget after minutes, and nothing here tells how often. Cold is a task on its own, warm has another task's first prompts before it.",
       "Descriptions of tools in the tau sets are their first sentences on every side but agent's: what follows repeats the instructions, or what an error says anyway.",
-      "What a shorter prompt costs in understanding: what the model has asked or replied is shown in outline from 200 tokens on, and a record that the prompt has shown before by what has changed. Both can be switched off (`maxSaidTokens`, `repeatRecords`).",
+      "What a shorter prompt costs in understanding: what the model has asked or replied is shown in outline from 200 tokens on, and a record that the prompt has shown before without long values that are the same. Both can be switched off (`maxSaidTokens`, `repeatRecords`).",
       "Texts of tools in sgd-dev, bfcl-long-context and the intercode sets, whose agents' instructions and schemas were not recorded; short stand-ins are used on all sides.",
     ],
     raw: sets.map(slim),

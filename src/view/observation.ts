@@ -81,11 +81,12 @@ function renderBlock(
 
 function renderResult(result: CallResult, maxTokens: number, records: ShownRecords | undefined): string {
   const { id, tool, status, value, error, args } = result;
+  if (error) records?.note(error);
   const isText = typeof value === "string";
   const head = [
     `${id} ${tool} ${status}`,
     args ? `with ${compactInline(args)}` : "",
-    error ?? "",
+    error ? asItIs(error) : "",
     // A text is shown as it is, anything else in short: what it is has to be said.
     isText ? "text" : "",
   ];

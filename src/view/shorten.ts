@@ -50,8 +50,11 @@ export function shortenLines(text: string, maxTokens: number): string {
 
 function outlineOf(text: string, maxTokens: number): string | null {
   let lines: readonly string[] = text.split("\n").filter((line) => line.trim() !== "");
+  if (lines.length === 0) return null;
   const fits = () => countTokens(lines.join("\n")) <= maxTokens;
-  const depths = [...new Set(lines.map(depthOf))].toSorted((one, other) => other - one);
+  // What stands further in than these goes with them.
+  const depths = [...new Set(lines.map(depthOf))].toSorted((one, other) => one - other).slice(0, MOST_DEPTHS);
+  depths.reverse();
   for (const depth of depths) {
     if (fits()) return lines.join("\n");
     lines = withoutDetails(lines, depth);
@@ -61,6 +64,9 @@ function outlineOf(text: string, maxTokens: number): string | null {
     if (fits()) return lines.join("\n");
     lines = outline.map((line, index) => (stays(outline, index) ? line : beginningOf(line, characters)));
   }
+  if (fits()) return lines.join("\n");
+  const top = Math.min(...depths);
+  lines = lines.filter((line, index) => depthOf(line) === top || stays(lines, index));
   return fits() ? lines.join("\n") : null;
 }
 
@@ -69,21 +75,28 @@ function withoutDetails(lines: readonly string[], depth: number): readonly strin
   const kept: string[] = [];
   let item: number | null = null;
   for (const [index, line] of lines.entries()) {
-    const isDetail = item !== null && depthOf(line) > item && depthOf(line) >= depth;
+    const indent = depthOf(line);
+    // Numbers that are aligned to the right, or begin anew, make no details.
+    const isBelow = item !== null && indent > item && (indent > item + 1 || !ITEM.test(line));
+    const isDetail = isBelow && indent >= depth;
     if (isDetail && !stays(lines, index)) {
       if (!kept.at(-1)?.endsWith(CUT)) kept.push(`${kept.pop() ?? ""}${CUT}`);
       continue;
     }
     kept.push(line);
-    if (item === null || depthOf(line) <= item || ITEM.test(line)) item = ITEM.test(line) ? depthOf(line) : null;
+    if (ITEM.test(line)) item = indent;
+    else if (item !== null && indent <= item) item = null;
   }
   return kept;
 }
 
-const ITEM = /^\s*(?:[-*+•–]|\d{1,3}[.)]|[a-z][.)])\s/i;
+const MOST_DEPTHS = 5;
+const TAB = "    ";
+/** A bullet, a number or a letter, in bold or not; a line in bold; a heading. */
+const ITEM = /^\s*(?:(?:\*\*|__)?(?:[-*+•–]|\d{1,3}[.)]|[a-z][.)])\s|(?:\*\*|__|#{1,6}\s)\S)/i;
 
 function depthOf(line: string): number {
-  return line.search(/\S/);
+  return line.replaceAll("\t", TAB).search(/\S/);
 }
 
 /** A question, or the last line, which mostly says what is wanted. */

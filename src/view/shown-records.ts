@@ -9,7 +9,7 @@ type ShownRecord = Readonly<Record<string, unknown>>;
 
 /** By so many tokens has what is left out to be longer than the words that say so. */
 const WORTH = 10;
-/** Of another record, values of so many characters are always shown: it is they that decide, a status or a sum. */
+/** Values of so many characters are always shown: it is they that decide, a status or a sum. */
 const SHORT = 40;
 const FEWEST_MEMBERS = 3;
 const LONGEST_ID = 60;
@@ -33,15 +33,21 @@ interface Appearances {
   isUnclear: boolean;
 }
 
+function outdate(appearances: Appearances): void {
+  appearances.isOutdated = true;
+  appearances.isUnclear = true;
+}
+
 /**
- * The records that a prompt has shown so far. One that comes again is shown by what has changed, so that what a call
- * has changed can be seen; another one with the same members is shown without long values and nulls that are the
- * same. Both can be read back without loss. A record is a result that has an id among its members.
+ * The records that a prompt has shown so far. One that comes again is shown without long values and nulls that have not
+ * changed, and so is another one with the same members where they are the same. Both can be read back without loss. A
+ * record is a result that has an id among its members.
  */
 export class ShownRecords {
   private readonly known = new Map<string, Appearances>();
-  /** The names of what stood in lists, or within other results, before it was a result of its own. */
+  /** The ids and texts that stood in lists, within other results, or beside results, so far. */
   private readonly elsewhere = new Set<string>();
+  private readonly texts: string[] = [];
 
   /**
    * Takes note of a result that is shown next.
@@ -56,7 +62,6 @@ export class ShownRecords {
       return null;
     }
     const { name } = id;
-    for (const member of Object.values(value)) if (isLarge(member)) this.note(member);
     const own = this.known.get(name);
     const shortened = own ? again(value, own) : this.anotherLike(value);
     if (own) {
@@ -65,7 +70,7 @@ export class ShownRecords {
       own.isOutdated = false;
       own.versions.push(value);
     } else {
-      const isUnclear = this.elsewhere.has(name);
+      const isUnclear = this.elsewhere.has(id.text) || this.texts.some((text) => tells(text, id.text));
       this.known.set(name, {
         id: id.text,
         versions: [value],
@@ -74,22 +79,35 @@ export class ShownRecords {
         isUnclear,
       });
     }
+    for (const [key, member] of Object.entries(value)) {
+      if (isId([key, member])) this.outdateById(String(member), name);
+      else if (isLarge(member)) this.note(member, name);
+    }
     return shortened;
   }
 
-  /** What else shows records, in lists, within others or in texts, shows them as they are then. */
-  private note(value: unknown): void {
+  /** What else shows records, in lists, within others, in texts or errors, shows them as they are then. */
+  note(value: unknown, butName?: string): void {
     if (typeof value === "string") {
-      for (const own of this.known.values()) if (value.includes(own.id)) outdate(own);
+      this.texts.push(value);
+      for (const [name, own] of this.known) {
+        if (name !== butName && tells(value, own.id)) outdate(own);
+      }
     } else if (Array.isArray(value)) {
-      for (const item of value) if (isLarge(item)) this.note(item);
+      for (const item of value) this.note(item, butName);
     } else if (isPlainObject(value)) {
-      const id = firstId(value);
-      const own = id && this.known.get(id.name);
-      if (own) outdate(own);
-      else if (id) this.elsewhere.add(id.name);
-      for (const member of Object.values(value)) if (isLarge(member)) this.note(member);
+      for (const [key, member] of Object.entries(value)) {
+        // Records often stand in an object by their ids.
+        if (isLarge(member)) this.outdateById(key, butName);
+        if (isId([key, member])) this.outdateById(String(member), butName);
+        else this.note(member, butName);
+      }
     }
+  }
+
+  private outdateById(id: string, butName: string | undefined): void {
+    this.elsewhere.add(id);
+    for (const [name, own] of this.known) if (own.id === id && name !== butName) outdate(own);
   }
 
   private anotherLike(record: ShownRecord): ShortenedRecord | null {
@@ -100,10 +118,8 @@ export class ShownRecords {
     });
     if (!like) return null;
     const [name, { versions }] = like;
-    return without(record, `the rest as above in ${name}`, (key, value) => {
-      const stands = versions.every((version) => jsonEqual(version[key], value));
-      return stands && (value === null || compactInline(value).length > SHORT);
-    });
+    const stands = (key: string, value: unknown) => versions.every((version) => jsonEqual(version[key], value));
+    return without(record, `the rest as above in ${name}`, stands);
   }
 }
 
@@ -122,19 +138,20 @@ function without(
   const left: Record<string, unknown> = {};
   const named = firstId(record)?.key;
   for (const [key, value] of Object.entries(record)) {
-    const into = key === named || !stands(key, value) ? rest : left;
+    const mayGo = key !== named && (value === null || compactInline(value).length > SHORT);
+    const into = mayGo && stands(key, value) ? left : rest;
     Object.defineProperty(into, key, { value, enumerable: true });
   }
   const isWorthIt = estimateTokens(compactInline(left)) >= estimateTokens(note) + WORTH;
   return isWorthIt ? { rest, note } : null;
 }
 
-function outdate(appearances: Appearances): void {
-  appearances.isOutdated = true;
-  appearances.isUnclear = true;
+/** An id alone only names the record. */
+function tells(text: string, id: string): boolean {
+  return text !== id && text.includes(id);
 }
 
-/** What could show another record: a short text only names it. */
+/** What could show another record: a short text of a record mostly only names it. */
 function isLarge(value: unknown): boolean {
   return typeof value === "string" ? value.length > LONGEST_ID : typeof value === "object" && value !== null;
 }

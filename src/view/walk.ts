@@ -1,5 +1,6 @@
 import type { Observation } from "../state/execution.ts";
 import { observationPieces, turnPiece } from "./pieces.ts";
+import type { State } from "../state/fields.ts";
 import type { Piece, Scene } from "./scene.ts";
 import { ShownRecords } from "./shown-records.ts";
 import { movesLine, stepLines } from "./state-block.ts";
@@ -21,18 +22,20 @@ export interface Walk {
  *
  * @param start the step that the task was at before the turns.
  * @param isNew whether a turn came after that; earlier ones move nothing.
- * @param shownBefore the observation that stands before the turns.
+ * @param shownBefore the observation that stands before the turns, and the state that it stands beside.
  */
 export function walk(
   scene: Scene,
   turns: readonly Turn[],
   start: string,
   isNew: (turn: Turn) => boolean,
-  shownBefore?: Observation,
+  shownBefore: { readonly observation?: Observation; readonly state?: State } = {},
 ): Walk {
   const { workflow, snapshot, observation } = scene;
   const described = [start];
   const records = scene.refersBack ? new ShownRecords() : undefined;
+  records?.note(shownBefore.state);
+  records?.note(resultsOf(shownBefore.observation));
   const pieces: Piece[] = [];
   const added = [0];
   const add = (piece: Piece) => {
@@ -49,13 +52,17 @@ export function walk(
     add(turnPiece(scene, turn, turns[index - 1], records));
     if (isNew(turn) && turn.to !== undefined) enter(turn.to);
   }
-  const lastSaid = turns.findLast((turn) => turn.role === "user")?.observation ?? shownBefore;
+  const lastSaid = turns.findLast((turn) => turn.role === "user")?.observation ?? shownBefore.observation;
   if (!isSameObservation(lastSaid, observation)) {
     for (const piece of observationPieces(scene, turns.at(-1), records)) add(piece);
   }
   enter(snapshot.execution.step);
   const opening: Piece = { role: "user", section: "step", text: block("step", stepLines(workflow, start)) };
   return { opening, pieces, added };
+}
+
+function resultsOf(observation: Observation | undefined): readonly unknown[] {
+  return observation?.kind === "results" ? observation.results.map(({ value }) => value) : [];
 }
 
 /** What never leaves a prompt, and what may: the turns before the latest observation. Pure. */

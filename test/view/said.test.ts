@@ -74,6 +74,27 @@ describe("a long text to people, shortened", () => {
     expect(shortenLines(deep, 25)).toBe("- one\n  - part of it …\n- two\n  - its part\nWell?");
   });
 
+  test("items in bold, under headings or with numbers to the right keep their places", () => {
+    const orders = [1, 2, 3, 4, 5, 6, 7, 8, 9];
+    const details = "\n   - what was in it and for how much\n   - where it went and when";
+    const bold = orders.map((number) => `**${number}. Order W${number}**${details}`).join("\n");
+    expect(shortenLines(`${bold}\nDone?`, 120)).toBe(
+      `${orders.map((number) => `**${number}. Order W${number}** …`).join("\n")}\nDone?`,
+    );
+    const headed = orders.map((number) => `### Order W${number}${details}`).join("\n");
+    for (const number of orders) expect(shortenLines(headed, 120)).toContain(`### Order W${number}`);
+    const right = ` 9. ${"nine ".repeat(40)}\n10. ${"ten ".repeat(40)}\n 1. first\n 2. second\nDone?`;
+    for (const item of [" 9. nine", "10. ten", " 1. first", " 2. second"]) {
+      expect(shortenLines(right, 60)).toContain(item);
+    }
+  });
+
+  test("a text of blanks stays one, and one with many depths is soon done", () => {
+    expect(shortenLines(" \t".repeat(3000), 40).trim()).toContain("characters left out");
+    const deep = Array.from({ length: 300 }, (_each, index) => `${" ".repeat(index)}- line ${index}`).join("\n");
+    expect(shortenLines(deep, 100)).toContain("- line 0");
+  });
+
   test("an address is no question", () => {
     const line = (number: number) =>
       `- https://example.com/orders?number=${number}&from=${"x".repeat(150)} is on its way`;

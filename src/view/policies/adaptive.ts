@@ -178,7 +178,7 @@ function goOn(scene: Scene, standing: StandingSnapshot): Continued {
 function walkFrom(scene: Scene, standing: StandingSnapshot): Walk {
   const shown = scene.turns.filter(({ sequence }) => sequence === undefined || sequence > standing.from);
   const isNew = ({ sequence }: Turn) => sequence === undefined || sequence > standing.seen;
-  return walk(scene, shown, standing.step, isNew, standing.observation);
+  return walk(scene, shown, standing.step, isNew, standing);
 }
 
 function headOf(scene: Scene, standing: StandingSnapshot, opening: Piece): readonly Piece[] {

@@ -34,8 +34,6 @@ export interface ListOptions {
   readonly after?: string | undefined;
 }
 
-/** A row of the list as it is shown. */
-
 /** How an answer is written in a request's body. */
 const IN_BODY: ReplyWords = { verb: (verb) => `"${verb}"`, request: "requestId" };
 /** A list that is filtered by status looks at so many tasks for one page. */

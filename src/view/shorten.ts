@@ -1,3 +1,4 @@
+import { Recent } from "../internal/recent.ts";
 import { countTokens } from "../internal/tokens.ts";
 import { fitsIn } from "./tokens.ts";
 
@@ -29,9 +30,10 @@ const CUT = " …";
 // A line that is cut shorter says no more what it was about.
 const LINE_CHARACTERS = [240, 160, 120, 90, 65, 45, 30];
 
+const MOST_DEPTHS = 5;
+
 // A task's texts are shown again in each of its prompts.
-const MOST_OUTLINES = 1024;
-const outlines = new Map<string, string>();
+const outlines = new Recent<string>(1024);
 
 /**
  * Shortens a text that lists and asks, so that it can still be seen which things it told or offered, in what order,
@@ -40,12 +42,7 @@ const outlines = new Map<string, string>();
  */
 export function shortenLines(text: string, maxTokens: number): string {
   if (fitsIn(text, maxTokens)) return text;
-  const key = `${maxTokens} ${text}`;
-  const outline = outlines.get(key) ?? outlineOf(text, maxTokens) ?? shortenMiddle(text, maxTokens);
-  outlines.delete(key);
-  if (outlines.size >= MOST_OUTLINES) outlines.delete(outlines.keys().next().value ?? "");
-  outlines.set(key, outline);
-  return outline;
+  return outlines.get(`${maxTokens} ${text}`, () => outlineOf(text, maxTokens) ?? shortenMiddle(text, maxTokens));
 }
 
 function outlineOf(text: string, maxTokens: number): string | null {
@@ -90,7 +87,6 @@ function withoutDetails(lines: readonly string[], depth: number): readonly strin
   return kept;
 }
 
-const MOST_DEPTHS = 5;
 const TAB = "    ";
 /** A bullet, a number or a letter, in bold or not; a line in bold; a heading. */
 const ITEM = /^\s*(?:(?:\*\*|__)?(?:[-*+•–]|\d{1,3}[.)]|[a-z][.)])\s|(?:\*\*|__|#{1,6}\s)\S)/i;

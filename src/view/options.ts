@@ -35,6 +35,19 @@ export interface ViewOptions {
   readonly statusBar?: StatusBarOptions;
 }
 
+const NAMES = Object.keys({
+  policy: true,
+  rawMessages: true,
+  maxTokens: true,
+  maxResultTokens: true,
+  maxSaidTokens: true,
+  repeatRecords: true,
+  keepMessages: true,
+  provider: true,
+  summarise: true,
+  statusBar: true,
+} satisfies Record<keyof ViewOptions, true>);
+
 export const WINDOW_TURNS = 6;
 const DEFAULT_MAX_TOKENS = 8000;
 const DEFAULT_MAX_RESULT_TOKENS = 1000;
@@ -75,6 +88,8 @@ export function resolveOptions(options: ViewOptions): ResolvedOptions {
 export function viewOptions(given: Partial<ViewOptions> = {}): ViewOptions {
   const options: ViewOptions = { ...DEFAULT_VIEW, ...given };
   const refuse = (message: string) => new WorkflowError("INVALID_OPTIONS", message);
+  const unknown = Object.keys(given).find((name) => !NAMES.includes(name));
+  if (unknown !== undefined) throw refuse(`unknown option view.${unknown}; there are: ${NAMES.join(", ")}`);
   if (!POLICIES.includes(options.policy)) {
     throw refuse(`unknown view policy "${options.policy}"; there are: ${POLICIES.join(", ")}`);
   }

@@ -203,6 +203,11 @@ describe("what the model has said", () => {
     expect(await secondPrompt({ policy: "adaptive", maxSaidTokens: 1000 })).toContain("Arrival: 09:30 PM EST");
   });
 
+  test("a slip in an option's name is refused, not ignored", () => {
+    const view = { maxSaid: 50 } as object;
+    expect(() => compile(desk, { view })).toThrow(/^unknown option view\.maxSaid; there are: policy, .*maxSaidTokens/);
+  });
+
   test("a limit that is no limit is refused", () => {
     for (const maxSaidTokens of [0, 39, 50.5, Number.NaN]) {
       expect(() => compile(desk, { view: { maxSaidTokens } })).toThrow(

@@ -1,7 +1,8 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { compile, defineWorkflow, field, openStore } from "statecard";
+import Database from "better-sqlite3";
+import { compile, defineWorkflow, field, openStore, sqliteStore } from "statecard";
 import { afterAll, expect, test } from "vitest";
 import { z } from "zod";
 import { describePostgres, postgresUrl } from "../support/postgres.ts";
@@ -52,4 +53,18 @@ test("a connection to nowhere says so without its password", async () => {
   const error = await store.tasks().catch((caught: unknown) => caught as Error);
   expect(error).toMatchObject({ code: "DATABASE_UNAVAILABLE" });
   expect(JSON.stringify([String(error), error])).not.toContain("open-sesame");
+});
+
+test("a new file that another process is just making is waited for, up to the limit", async () => {
+  const file = join(folder, "new.db");
+  const other = new Database(file);
+  // SQLite tells whoever wants to set the journal then that it is busy, without waiting.
+  other.exec("create table t (c); begin immediate");
+  await expect(sqliteStore(file, { busyTimeoutMs: 50 }).tasks()).rejects.toMatchObject({ code: "DATABASE_LOCKED" });
+  const store = sqliteStore(file);
+  const listed = store.tasks();
+  setTimeout(() => other.exec("commit"), 60);
+  expect(await listed).toEqual([]);
+  other.close();
+  await store.close();
 });

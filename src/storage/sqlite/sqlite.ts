@@ -1,6 +1,7 @@
 import { accessSync, constants, existsSync, statSync } from "node:fs";
 import { makeFolder } from "../make-folder.ts";
 import { dirname, resolve } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import Database from "better-sqlite3";
 import { WorkflowError } from "../../errors.ts";
 import { databaseClosed, databaseOpened } from "../../internal/open-databases.ts";
@@ -19,6 +20,8 @@ export interface SqliteOptions {
 
 /** How many pages of 4 KB the write-ahead log holds before it is moved into the file. */
 const LOG_PAGES = 4000;
+const BUSY_TIMEOUT_MS = 5000;
+const AGAIN_MS = 20;
 
 const DEFAULT_DATABASE = ".statecard/tasks.db";
 
@@ -71,8 +74,8 @@ class SqliteDatabase implements DatabasePort {
 
   private async exclusively<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
     try {
-      return await this.queue.next(() => {
-        this.connection ??= open(this.file, this.options);
+      return await this.queue.next(async () => {
+        this.connection ??= await openPatiently(this.file, this.options);
         return work(this.connection);
       });
     } catch (error) {
@@ -152,9 +155,24 @@ class Connection implements Sql {
   }
 }
 
-function open(file: string, options: SqliteOptions): Connection {
+/**
+ * Of several processes that open a new file at once, SQLite lets one set its journal and tells another at once that it
+ * is busy, however long that one would wait: it may hold what the first one needs. So it lets go and tries again.
+ */
+async function openPatiently(file: string, options: SqliteOptions): Promise<Connection> {
+  const timeout = options.busyTimeoutMs ?? BUSY_TIMEOUT_MS;
+  for (const end = Date.now() + timeout; ;) {
+    try {
+      return open(file, timeout, options);
+    } catch (error) {
+      if (!isBusy(error) || Date.now() >= end) throw error;
+      await sleep(AGAIN_MS);
+    }
+  }
+}
+
+function open(file: string, timeout: number, options: SqliteOptions): Connection {
   if (file !== ":memory:") prepareFolder(file);
-  const timeout = options.busyTimeoutMs ?? 5000;
   const database = new Database(file, { timeout });
   try {
     // A file that is refused as too new stays as it is, without a journal beside it.
@@ -213,11 +231,19 @@ function readOnly(file: string, cause?: unknown): WorkflowError {
   );
 }
 
+function codeOf(error: unknown): string {
+  return error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : "";
+}
+
+function isBusy(error: unknown): boolean {
+  return /^SQLITE_(?:BUSY|LOCKED)/.test(codeOf(error));
+}
+
 /** Says in plain words what is wrong with the file; everything else is passed on. */
 function databaseError(file: string, error: unknown): unknown {
-  const code = error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : "";
+  const code = codeOf(error);
   const details = { file };
-  if (code.startsWith("SQLITE_BUSY") || code.startsWith("SQLITE_LOCKED")) {
+  if (isBusy(error)) {
     return new WorkflowError("DATABASE_LOCKED", `another program holds ${file} locked; try again when it is done`, {
       cause: error,
       details,

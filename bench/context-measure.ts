@@ -1,6 +1,6 @@
 import { CACHE_RULES, type CacheRule, type ProviderName } from "../src/view/cache-rules.ts";
 import type { Paid, Prompt } from "../src/view/cost.ts";
-import { OTHERS, payFor, promptsOf, SIDES, type Side } from "./context-policies.ts";
+import { callsOf, OTHERS, payFor, promptsOf, SIDES, type Side } from "./context-policies.ts";
 import { replay, type ModelCall } from "./context-replay.ts";
 import { look, nothingSeen } from "./context-sufficiency.ts";
 import type { ContextSet } from "./context-workflows.ts";
@@ -10,7 +10,7 @@ export interface Measured {
   readonly side: Side;
   readonly rule: string;
   readonly tokens: { readonly mean: number; readonly p95: number; readonly max: number; readonly total: number };
-  /** Uncached tokens' worth per call: with another task's prompts before, and without. */
+  /** Uncached tokens' worth per recorded call: with the first prompts of other tasks before, and without. */
   readonly warm: number;
   readonly cold: number;
   readonly valuesSeen: number;
@@ -40,11 +40,13 @@ export function measureSet(
   isReported: (index: number) => boolean,
 ): SetMeasured {
   const replayed = set.conversations.filter((_each, index) => isReported(index)).map((one) => replay(set, one));
+  const calls = replayed.flat().filter(({ isMove }) => !isMove).length;
   // Only adaptive prompts depend on the rule.
   const fixed = new Map<Side, Made>();
   const make = (side: Side, rule: CacheRule): Made => {
-    const prompts = replayed.map((calls) => promptsOf(side, set, calls, rule));
-    return { prompts, seen: seenIn(set, replayed, prompts) };
+    const own = replayed.map((calls) => callsOf(side, calls));
+    const prompts = own.map((calls) => promptsOf(side, set, calls, rule));
+    return { prompts, seen: seenIn(set, own, prompts) };
   };
   const measured: Measured[] = [];
   for (const name of rules) {
@@ -53,16 +55,18 @@ export function measureSet(
       const made = (side === "adaptive" ? undefined : fixed.get(side)) ?? make(side, rule);
       fixed.set(side, made);
       const { prompts } = made;
+      // Of the latest task that began at a step its first prompts, for each step.
+      const beginnings = new Map<string, readonly Prompt[]>();
       const warm: (readonly Paid[])[] = [];
       const cold: (readonly Paid[])[] = [];
       for (const [index, one] of prompts.entries()) {
-        warm.push(payFor(rule, one, prompts[index - 1]?.slice(0, 2) ?? []));
+        warm.push(payFor(rule, one, [...beginnings.values()].flat()));
+        beginnings.set(replayed[index]?.[0]?.snapshot.execution.step ?? "", one.slice(0, 2));
         cold.push(payFor(rule, one, []));
       }
-      measured.push({ side, rule: name, ...made.seen, ...costs(warm, cold), ofCheapest: [] });
+      measured.push({ side, rule: name, ...made.seen, ...costs(warm, cold, calls), ofCheapest: [] });
     }
   }
-  const calls = replayed.reduce((sum, one) => sum + one.length, 0);
   return {
     name: set.name,
     conversations: replayed.length,
@@ -71,18 +75,18 @@ export function measureSet(
   };
 }
 
-function costs(warm: readonly (readonly Paid[])[], cold: readonly (readonly Paid[])[]) {
+/** @param calls how many model calls were recorded: what a side needs beyond them is part of what these cost. */
+function costs(warm: readonly (readonly Paid[])[], cold: readonly (readonly Paid[])[], calls: number) {
   const tokens = warm
     .flat()
     .map(({ total }) => total)
     .toSorted((a, b) => a - b);
   const total = tokens.reduce((sum, one) => sum + one, 0);
   const paid = warm.map((one) => one.reduce((sum, call) => sum + call.paid, 0));
-  const mean = (all: readonly (readonly Paid[])[]) =>
-    all.flat().reduce((sum, call) => sum + call.paid, 0) / tokens.length;
+  const mean = (all: readonly (readonly Paid[])[]) => all.flat().reduce((sum, call) => sum + call.paid, 0) / calls;
   return {
     tokens: {
-      mean: total / tokens.length,
+      mean: total / calls,
       p95: tokens[Math.floor(0.95 * (tokens.length - 1))] ?? 0,
       max: tokens.at(-1) ?? 0,
       total,

@@ -1,4 +1,4 @@
-import { decisionSchema } from "../src/decision/schema.ts";
+import { workflowSchema } from "../src/decision/schema.ts";
 import type { CacheRule } from "../src/view/cache-rules.ts";
 import { paidTokens, type Paid, type Prompt, type PromptPart } from "../src/view/cost.ts";
 import { POLICIES, type Policy } from "../src/view/options.ts";
@@ -19,7 +19,12 @@ export const SIDES: readonly Side[] = ["agent", "paper", ...POLICIES];
 export const ORDINARY: readonly Side[] = ["agent", "paper"];
 export const OTHERS: readonly Side[] = [...ORDINARY, "state"];
 
-/** The prompts of a conversation's calls; those of `adaptive` depend on the cache rule. */
+/** The model calls that a side makes: the ordinary ones have no steps to go to. */
+export function callsOf(side: Side, calls: readonly ModelCall[]): readonly ModelCall[] {
+  return ORDINARY.includes(side) ? calls.filter(({ isMove }) => !isMove) : calls;
+}
+
+/** The prompts of a side's calls; those of `adaptive` depend on the cache rule. */
 export function promptsOf(
   side: Side,
   set: ContextSet,
@@ -32,46 +37,43 @@ export function promptsOf(
   return calls.map((call) => {
     const { snapshot, observation, turns } = call;
     const options = { policy: side, rawMessages: 0, provider: rule };
-    const besideTokens = estimateTokens(schemaText(set.workflow, snapshot));
+    const besideTokens = estimateTokens(schemaText(set));
     const view = renderView({ workflow: set.workflow, snapshot, observation, turns, standing, options, besideTokens });
-    if (view.plan?.isNew) standing = view.plan.choice.isKept ? view.plan.standing : null;
-    return [schemaPart(set, call), ...promptOf(view)];
+    if (view.plan?.isNew && view.plan.choice.isKept) standing = view.plan.standing;
+    return [schemaPart(set), ...promptOf(view)];
   });
 }
 
 /** The same decision schema for every side. What the tools take is said by their signatures, or by the agent's own schemas. */
-function schemaPart({ workflow }: ContextSet, { snapshot }: ModelCall): PromptPart {
-  return { role: "schema", text: schemaText(workflow, snapshot), isMarked: false };
+function schemaPart(set: ContextSet): PromptPart {
+  return { role: "schema", text: schemaText(set), isMarked: false };
 }
 
-const schemas = new WeakMap<object, string>();
+const schemas = new WeakMap<ContextSet, string>();
 
-function schemaText(workflow: ContextSet["workflow"], { execution, state }: ModelCall["snapshot"]): string {
-  let text = schemas.get(workflow);
-  if (text === undefined) {
-    text = JSON.stringify(decisionSchema(workflow, execution.step, state, null, "open").schema);
-    schemas.set(workflow, text);
-  }
+function schemaText(set: ContextSet): string {
+  const text = schemas.get(set) ?? JSON.stringify(workflowSchema(set.workflow, "open").schema);
+  schemas.set(set, text);
   return text;
 }
 
 function agentPrompt(set: ContextSet, call: ModelCall): Prompt {
   const messages = recordedParts(call.before);
   const last = messages.length - 1;
-  return [...ordinaryHead(set, call), ...messages.map((part, index) => ({ ...part, isMarked: index === last }))];
+  return [...ordinaryHead(set), ...messages.map((part, index) => ({ ...part, isMarked: index === last }))];
 }
 
 function paperPrompt(set: ContextSet, call: ModelCall): Prompt {
   const lastDecision = call.before.findLastIndex(({ role }) => role === "assistant");
   const state: PromptPart = { role: "user", text: `State: ${JSON.stringify(call.snapshot.state)}`, isMarked: false };
-  return [...ordinaryHead(set, call), state, ...recordedParts(call.before.slice(Math.max(0, lastDecision)))];
+  return [...ordinaryHead(set), state, ...recordedParts(call.before.slice(Math.max(0, lastDecision)))];
 }
 
-function ordinaryHead(set: ContextSet, call: ModelCall): Prompt {
+function ordinaryHead(set: ContextSet): Prompt {
   const tools = set.tools.map((tool) => ({ type: "function", function: tool }));
   return [
     { role: "tools", text: JSON.stringify(tools), isMarked: false },
-    schemaPart(set, call),
+    schemaPart(set),
     { role: "system", text: set.instructions, isMarked: true },
   ];
 }

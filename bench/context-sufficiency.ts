@@ -19,7 +19,8 @@ export function nothingSeen(): Sufficiency {
 /** Looks for what a recorded call used in the prompt that a policy would have shown before it. */
 export function look(set: ContextSet, call: ModelCall, prompt: Prompt, sum: Sufficiency): void {
   if (call.calls.length === 0) return;
-  const text = prompt.map((part) => part.text).join("\n");
+  // The schema names all tools, whatever the prompt tells of them.
+  const text = prompt.flatMap((part) => (part.role === "schema" ? [] : [part.text])).join("\n");
   for (const { name, args } of call.calls) {
     sum.calls++;
     if (text.includes(name) || text.includes(name.replaceAll(".", "_"))) sum.toolsSeen++;

@@ -1,7 +1,9 @@
 import { z } from "zod";
 import { field } from "../src/state/fields.ts";
 import { defineWorkflow, type AnyWorkflow } from "../src/workflow/define.ts";
-import { defineTool } from "../src/workflow/tool.ts";
+import type { Step } from "../src/workflow/step.ts";
+import { defineTool, type Tools } from "../src/workflow/tool.ts";
+import { AIRLINE_KINDS, ANY, kindAskedFor, SORT, stepsByKind, type Kinds } from "./context-steps.ts";
 import { readSet, readTools, toolsOf, type GivenTool, type Message, type Recorded } from "./context-sets.ts";
 
 type Values = Readonly<Record<string, unknown>>;
@@ -17,6 +19,8 @@ export interface ContextSet {
   readonly instructions: string;
   readonly tools: readonly GivenTool[];
   readonly workflow: AnyWorkflow;
+  /** The kinds of request that have steps of their own; null where one step does all. */
+  readonly kinds: Kinds | null;
   /** What code keeps of a message, beside what was kept before it. */
   readonly keep: (state: Values, message: Message, call: CallBefore | null) => Values;
   /** The values in a call's arguments that the prompt should show. */
@@ -30,12 +34,12 @@ interface CallBefore {
 }
 
 const said = field(z.array(z.string())).describe("what the user said, latest last");
-const SAID = { messages: 12, characters: 400 };
+const SAID_CHARACTERS = 400;
 
 function keepTalk(state: Values, message: Message): Values {
   if (message.role !== "user") return {};
   const before = (state.said ?? []) as readonly string[];
-  return { said: [...before, cut(message.content, SAID.characters)].slice(-SAID.messages) };
+  return { said: [...before, cut(message.content, SAID_CHARACTERS)] };
 }
 
 /** What an agent said to the user; some were recorded inside JSON. */
@@ -166,6 +170,7 @@ interface Definition {
   readonly file: string;
   readonly tools?: string;
   readonly instructions?: string;
+  readonly kinds?: Kinds;
   readonly state: Parameters<typeof defineWorkflow>[0]["state"];
   readonly keep: ContextSet["keep"];
   readonly valuesOf: ContextSet["valuesOf"];
@@ -176,6 +181,7 @@ const DEFINITIONS: readonly Definition[] = [
     name: "tau-airline",
     file: "tau-airline-gpt4o",
     tools: "tools_airline",
+    kinds: AIRLINE_KINDS,
     state: {
       user: field(anything),
       reservations: field(anything),
@@ -258,12 +264,12 @@ function firstSentence(text: string): string {
   return /^.*?\.(?=\s|$)/s.exec(text)?.[0] ?? text;
 }
 
-function contextSet({ name, file, tools, instructions, state, keep, valuesOf }: Definition): ContextSet {
+function contextSet({ name, file, tools, instructions, kinds, state, keep, valuesOf }: Definition): ContextSet {
   const conversations = readSet(file);
   const given = tools ? readTools(tools) : toolsOf(conversations);
   const recorded = conversations[0]?.messages.find(({ role }) => role === "system")?.content ?? "";
   const told = instructions ?? recorded;
-  const declared = Object.fromEntries(
+  const declared: Tools = Object.fromEntries(
     given.map(({ name, description, parameters }) => [
       name.replaceAll(".", "_"),
       defineTool({
@@ -274,19 +280,28 @@ function contextSet({ name, file, tools, instructions, state, keep, valuesOf }: 
       }),
     ]),
   );
+  const names = Object.keys(declared);
+  const { common, steps } = kinds
+    ? stepsByKind(told, names, kinds)
+    : { common: told, steps: { [ANY]: { tools: names } } };
+  const to = [...Object.keys(steps), "done"];
+  const all: Readonly<Record<string, Step>> = {
+    ...(kinds
+      ? { [SORT]: { run: ({ said }) => ({ next: kindAskedFor(kinds, JSON.stringify(said), ANY) ?? ANY }), to } }
+      : {}),
+    ...Object.fromEntries(Object.entries(steps).map(([step, scoped]) => [step, { ...scoped, to }])),
+    done: { final: true },
+  };
   const workflow = defineWorkflow({
     name,
     version: 1,
-    instructions: told,
+    instructions: common,
     state,
     tools: declared,
     // Code fills the fields in this benchmark; the model writes none.
     input: Object.keys(state),
-    initial: "serve",
-    steps: {
-      serve: { tools: Object.keys(declared), to: ["serve", "done"] },
-      done: { final: true },
-    },
+    initial: kinds ? SORT : ANY,
+    steps: all,
   }) as unknown as AnyWorkflow;
-  return { name, conversations, instructions: told, tools: given, workflow, keep, valuesOf };
+  return { name, conversations, instructions: told, tools: given, workflow, kinds: kinds ?? null, keep, valuesOf };
 }

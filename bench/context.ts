@@ -24,7 +24,7 @@ export async function run(): Promise<Report> {
     name: "context",
     title: "what a model is shown, and what it costs",
     summary:
-      "Recorded conversations are replayed as tasks: what was said and returned becomes the log, what code keeps becomes the state, and the real rendering makes the prompt of every recorded model call under every policy. Two sides are ordinary ones, with JSON tool schemas and nothing left out: `agent` keeps the recorded messages, `paper` shows the state as JSON, the last decision and what came of it, as the paper on explicit state does. Paid is in uncached input tokens' worth per call, played by rules for providers' caches. Rules were tuned on conversations with even numbers; these are the odd ones.",
+      "Recorded conversations are replayed as tasks: what was said and returned becomes the log, what code keeps becomes the state, and the real rendering makes the prompt of every recorded model call under every policy. Two sides are ordinary ones, with JSON tool schemas and nothing left out: `agent` keeps the recorded messages, `paper` shows the state as JSON, the last decision and what came of it, as the paper on explicit state does. The airline's requests have steps of their own, as a workflow would: code sorts by the words of the first message, a step shows its section of the instructions and its tools, and a decision that only goes to another step is one more prompt, paid for by us alone. All others are one step. Paid is in uncached input tokens' worth per recorded call, played by rules for providers' caches. Rules were tuned on conversations with even numbers; these are the odd ones.",
     seed: 0,
     settings: {
       "token limit": 8000,
@@ -38,9 +38,10 @@ export async function run(): Promise<Report> {
       "State that a model keeps itself: here code keeps it, from earlier messages only: fields of results, what the user said, never what the assistant did. A model that writes patches pays for them as output.",
       "Output tokens, which are the recorded ones and the same for every policy.",
       "The decision's schema is counted for every side as the same in every step (as with `schemaScope: 'workflow'`; one that changes with each step is found in no cache after a move) and with tool arguments as any object, since signatures tell them and code checks them. A strict schema with all tools' arguments adds about what the JSON schemas of the tools have.",
-      "Real caches: they forget after minutes, and nothing here tells how often. Cold is a task on its own, warm has another task's first prompts before it.",
+      "Real caches: they forget after minutes, and nothing here tells how often. Cold is a task on its own, warm has before it the first two prompts of the task before, or of the last one that began at each step.",
+      "Whether a step shows enough of the airline's instructions: the tools that were called and the values they were called with are looked for, the sentences that forbid a call cannot be. A decision that goes to another step is counted before a call that is none of the step's, and before words after a user has asked for another kind.",
       "Descriptions of tools in the tau sets are their first sentences on every side but agent's: what follows repeats the instructions, or what an error says anyway.",
-      "What a shorter prompt costs in understanding: what the model has asked or replied is shown in outline from 200 tokens on, and a record that the prompt has shown before without long values that are the same. Both can be switched off (`maxSaidTokens`, `repeatRecords`).",
+      "What a shorter prompt costs in understanding: what the model has asked or replied is shown in outline from 150 tokens on, and a record that the prompt has shown before without long values that are the same. Both can be switched off (`maxSaidTokens`, `repeatRecords`).",
       "Texts of tools in sgd-dev, bfcl-long-context and the intercode sets, whose agents' instructions and schemas were not recorded; short stand-ins are used on all sides.",
     ],
     raw: sets.map(slim),
@@ -102,7 +103,7 @@ function policyTable(set: SetMeasured): Table {
         percent(one.toolsSeen),
       ];
     }),
-    note: `${set.conversations} conversations, ${set.calls} model calls. Tokens (o200k) with the decision's schema. The agent's row is the ceiling of what can be seen in full history.`,
+    note: `${set.conversations} conversations, ${set.calls} recorded model calls. Tokens (o200k) with the decision's schema. The agent's row is the ceiling of what can be seen in full history.`,
   };
 }
 

@@ -60,7 +60,8 @@ function readPrompt(messages: readonly BaseMessage[]): Prompt {
   const text = messages.map((message) => message.text).join("\n");
   const shown = shownDecisions(messages);
   const now = lines(section(text, "now"));
-  const step = lines(section(text, "step"));
+  // Steps are described as they are entered; where the last one is not where the task is, "now" says so.
+  const step = lines(lastSection(text, "step"));
   const { kind, text: observation } = latestObservation(text);
   const [call] = shown.findLast(({ calls = [] }) => calls.length > 0)?.calls ?? [];
   const results =
@@ -89,10 +90,10 @@ interface ShownDecision {
   readonly calls?: readonly { readonly tool: string }[];
 }
 
-/** The earlier decisions that a prompt shows as they were; what stands behind its end are refused answers. */
+/** The earlier decisions that a prompt shows as they were; an answer before a refusal is none. */
 function shownDecisions(messages: readonly BaseMessage[]): readonly ShownDecision[] {
-  const end = messages.findIndex((message) => message.text.includes("<now>"));
-  return messages.slice(0, Math.max(end, 0)).flatMap((message) => {
+  const refused = messages.findIndex((message) => message.text.startsWith("<refused>"));
+  return messages.slice(0, refused < 0 ? undefined : refused - 1).flatMap((message) => {
     if (message.type !== "ai") return [];
     try {
       return [JSON.parse(asWritten(message.text)) as ShownDecision];
@@ -135,6 +136,10 @@ function readResult(line: string): readonly CallOutcome[] {
 
 function section(text: string, tag: string): string {
   return new RegExp(`<${tag}[^>]*>\\n([\\s\\S]*?)\\n</${tag}>`).exec(text)?.[1] ?? "";
+}
+
+function lastSection(text: string, tag: string): string {
+  return section(text.slice(Math.max(0, text.lastIndexOf(`<${tag}>`))), tag);
 }
 
 function lines(text: string): readonly string[] {

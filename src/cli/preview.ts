@@ -84,16 +84,17 @@ function paidFor({ tokens, cost }: Pick<Preview, "tokens" | "cost">): number {
 }
 
 /** What the adaptive policy would do and why. */
-async function planLines(all: readonly Preview[]): Promise<string[]> {
-  const plan = all.find(({ policy }) => policy === "adaptive")?.view.plan;
+async function planLines(previews: readonly Preview[]): Promise<string[]> {
+  const plan = previews.find(({ policy }) => policy === "adaptive")?.view.plan;
   if (!plan) return [];
   const { explainChoice } = await import("../view/choice.ts");
-  const { revision } = plan.standing;
+  const { revision, scope } = plan.standing;
+  const all = scope === "workflow" ? ", with all steps described at the beginning" : "";
   const since = plan.decisions === 1 ? "1 decision" : `${plan.decisions} decisions`;
   const stands = plan.isNew
     ? `new snapshot at revision ${revision}`
     : `snapshot at revision ${revision}, ${since} since`;
-  return [`adaptive: ${stands}; ${explainChoice(plan.choice)}`];
+  return [`adaptive: ${stands}${all}; ${explainChoice(plan.choice)}`];
 }
 
 /** What the model may not be shown, and what a person would be asked before anything is sent. */

@@ -27,6 +27,8 @@ export interface PromptSizes {
   /** What is new and stays, and what is never cached. */
   readonly added: number;
   readonly tail: number;
+  /** Which part of the tail restates what has changed since the snapshot. */
+  readonly changes: number;
   /** Calls since the snapshot. */
   readonly calls: number;
 }
@@ -50,6 +52,10 @@ const FEWEST_CALLS = 6;
 const MOST_CALLS = 20;
 /** A new snapshot has to save this much, since the text that it leaves behind may still be of use. */
 const WORTH = 1.2;
+/** The calls of a task of which nothing is known yet. */
+const USUAL_CALLS = 12;
+/** A model follows a step best that it sees alone. */
+const MUCH = 1.5;
 
 /**
  * Whether the next prompt goes on from the snapshot that stands or takes a new one. Reckons what the
@@ -60,7 +66,7 @@ export function choose(input: ChoiceInput): Choice {
   const { fresh, standing } = input;
   const calls = Math.min(MOST_CALLS, Math.max(FEWEST_CALLS, input.calls));
   // What the tail restates grows bit by bit.
-  const growth = standing ? Math.max(0, standing.tail - fresh.tail) / Math.max(1, standing.calls) : 0;
+  const growth = standing ? standing.changes / Math.max(1, standing.calls) : 0;
   const goingOn = (sizes: PromptSizes) => costOf(input, sizes, calls, growth);
   const append = standing && goingOn(standing);
   const snapshot = goingOn(fresh);
@@ -99,6 +105,24 @@ function costAnew(input: ChoiceInput, calls: number): number {
     cost += priceOf(input, fixed + opening, known + added + stateGrowth * call, tail);
   }
   return cost;
+}
+
+/**
+ * Whether it costs much less to describe all steps at the beginning, which is the same for every task, than the task's
+ * own step alone: where only the longer beginning is one that the provider caches. Reckoned for a dozen calls that
+ * never leave the first step, with a beginning that other tasks have left in the cache; a lone task of one call pays
+ * for all of it. Pure.
+ *
+ * @param own the tokens of the step's description, `all` those of all steps'.
+ * @param fixed the tokens before it.
+ */
+export function isWholeCheaper(rule: CacheRule, fixed: number, own: number, all: number, perCall: number): boolean {
+  const cost = (opening: number) => {
+    const sizes: PromptSizes = { opening, known: 0, added: 0, tail: 0, changes: 0, calls: 0 };
+    const input = { rule, hitRate: null, calls: USUAL_CALLS, perCall, fixed, fresh: sizes, standing: null };
+    return costOf(input, sizes, USUAL_CALLS, 0);
+  };
+  return cost(all) * MUCH < cost(own);
 }
 
 /** The price of a prompt: what was sent before, what will be sent again, and what is sent once. */

@@ -1,5 +1,6 @@
 import type { Parts, Piece, Scene } from "./scene.ts";
 import { block } from "./text.ts";
+import { volatileFrom } from "./walk.ts";
 
 /**
  * Puts the memory block behind the state, or before what is current where the state stands further up: within the
@@ -11,7 +12,6 @@ export function withMemory(parts: Parts, { memory, maxValueTokens }: Scene): Par
   const piece: Piece = { role: "user", section: "memory", text: block("memory", memory) };
   const { tail } = parts;
   const state = tail.findLastIndex(({ section }) => section === "state");
-  const now = tail.findIndex(({ section }) => section === "now" || section === "status");
-  const at = state >= 0 ? state + 1 : now >= 0 ? now : tail.length;
+  const at = state >= 0 ? state + 1 : volatileFrom(tail);
   return { ...parts, tail: [...tail.slice(0, at), piece, ...tail.slice(at)] };
 }

@@ -7,6 +7,10 @@ import type { Turn } from "./transcript.ts";
 export const POLICIES = ["adaptive", "state", "history", "window", "summary", "structured", "retrieval"] as const;
 export type Policy = (typeof POLICIES)[number];
 
+/** Which steps a prompt describes: those that the task has been at, or all of the workflow at its beginning. */
+const STEP_SCOPES = ["step", "workflow"] as const;
+export type StepScope = (typeof STEP_SCOPES)[number];
+
 /** Makes a summary of the turns that a prompt leaves out. */
 type Summarise = (turns: readonly Turn[]) => string | Promise<string>;
 
@@ -20,11 +24,16 @@ export interface ViewOptions {
   readonly maxResultTokens?: number;
   /**
    * The most tokens of what the model itself has asked or replied, where that stands in the conversation; of a longer
-   * text an outline is shown. 200 unless set, Infinity for all of it.
+   * text an outline is shown. 150 unless set, Infinity for all of it.
    */
   readonly maxSaidTokens?: number;
   /** Under `adaptive`: true where each record is shown whole, also one that the prompt has shown before; false unless set. */
   readonly repeatRecords?: boolean;
+  /**
+   * Under `adaptive`: which steps a prompt describes with their instructions and tools. Unless set, those that the task
+   * has been at; all of them where that costs much less, since only a prompt of some length is cached.
+   */
+  readonly stepScope?: StepScope;
   /** Under `window` and `summary`: how many of the latest messages are shown whole; under `retrieval`, of the most similar. 6 unless set. */
   readonly keepMessages?: number;
   /** Whose prompt cache the costs are reckoned by: a name, or a rule of your own. By the model unless set. */
@@ -42,6 +51,7 @@ const NAMES = Object.keys({
   maxResultTokens: true,
   maxSaidTokens: true,
   repeatRecords: true,
+  stepScope: true,
   keepMessages: true,
   provider: true,
   summarise: true,
@@ -51,7 +61,7 @@ const NAMES = Object.keys({
 export const WINDOW_TURNS = 6;
 const DEFAULT_MAX_TOKENS = 8000;
 const DEFAULT_MAX_RESULT_TOKENS = 1000;
-const DEFAULT_MAX_SAID_TOKENS = 200;
+const DEFAULT_MAX_SAID_TOKENS = 150;
 const DEFAULT_VIEW: ViewOptions = { policy: "adaptive", rawMessages: 0 };
 
 /** Options with every default filled in. */
@@ -63,6 +73,7 @@ export interface ResolvedOptions {
   readonly maxSaidTokens: number;
   readonly keepMessages: number;
   readonly repeatRecords: boolean;
+  readonly stepScope: StepScope | undefined;
   readonly rule: CacheRule;
 }
 
@@ -76,6 +87,7 @@ export function resolveOptions(options: ViewOptions): ResolvedOptions {
     maxSaidTokens: options.maxSaidTokens ?? DEFAULT_MAX_SAID_TOKENS,
     keepMessages: keepMessages ?? WINDOW_TURNS,
     repeatRecords: options.repeatRecords ?? false,
+    stepScope: options.stepScope,
     rule: cacheRule(provider ?? "unknown"),
   };
 }
@@ -108,6 +120,9 @@ export function viewOptions(given: Partial<ViewOptions> = {}): ViewOptions {
   whole("maxSaidTokens", 40);
   whole("keepMessages", 1);
   if (typeof (options.repeatRecords ?? false) !== "boolean") throw refuse("view.repeatRecords must be true or false");
+  if (options.stepScope !== undefined && !STEP_SCOPES.includes(options.stepScope)) {
+    throw refuse(`unknown view.stepScope "${options.stepScope as string}"; there are: ${STEP_SCOPES.join(", ")}`);
+  }
   if (typeof options.provider === "string" && !Object.hasOwn(CACHE_RULES, options.provider)) {
     const known = Object.keys(CACHE_RULES).join(", ");
     throw refuse(`unknown view.provider "${options.provider}"; there are: ${known}, or pass a rule of your own`);

@@ -96,7 +96,7 @@ export function renderView(input: ViewInput): View {
     );
   }
   // Where going on has no room, a new snapshot is the way to leave things out; where that has none, nothing refers to
-  // what may have to go.
+  // what may have to go, and only the task's own step is described.
   const referring = { ...scene, refersBack: !options.repeatRecords };
   for (const take of [undefined, "snapshot"] as const) {
     const { parts, plan } = adaptivePolicy(referring, take);
@@ -104,7 +104,8 @@ export function renderView(input: ViewInput): View {
     if (pieces) return { ...assemble(prefix, pieces), plan };
   }
   let plan: AdaptivePlan | undefined;
-  const fitted = fit(prefix, options.maxTokens, scene, (squeezed) => {
+  const own: Scene = { ...scene, options: { ...options, stepScope: "step" } };
+  const fitted = fit(prefix, options.maxTokens, own, (squeezed) => {
     const renewed = adaptivePolicy(squeezed, "snapshot");
     ({ plan } = renewed);
     return withMemory(renewed.parts, squeezed);

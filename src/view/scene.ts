@@ -1,7 +1,7 @@
 import type { Observation } from "../state/execution.ts";
 import type { State } from "../state/fields.ts";
 import type { AnyWorkflow, Snapshot } from "../workflow/define.ts";
-import type { ResolvedOptions } from "./options.ts";
+import type { ResolvedOptions, StepScope } from "./options.ts";
 import type { Turn } from "./transcript.ts";
 
 /** A named part of a view. */
@@ -50,6 +50,8 @@ export interface StandingSnapshot {
   readonly shown?: State;
   /** The latest observation, where it came too long ago to stand among the turns that are still shown. */
   readonly observation?: Observation;
+  /** Which steps are described before it; the one that it was taken at unless set. */
+  readonly scope?: StepScope;
 }
 
 /** What a policy renders from. */

@@ -1,6 +1,6 @@
 import type { State } from "../state/fields.ts";
 import type { AnyWorkflow, Snapshot } from "../workflow/define.ts";
-import { moves } from "../workflow/next-step.ts";
+import { moves, targets } from "../workflow/next-step.ts";
 import { rolePartsOf } from "../workflow/role.ts";
 import { compactMember } from "./compact.ts";
 import { shortenMiddle } from "./shorten.ts";
@@ -53,10 +53,22 @@ function roleLines(workflow: AnyWorkflow, name: string, before: readonly string[
 
 /** The moves out of the present step: open ones by name, closed ones with what they need. Pure. */
 export function movesLine(workflow: AnyWorkflow, { execution, state, moves: known }: Snapshot): string {
-  const next = (known ?? moves(workflow, execution.step, state)).map((move) =>
-    move.closed ? `(${move.closed.reason})` : move.to,
+  return nextLine(
+    (known ?? moves(workflow, execution.step, state)).map(({ to, closed }) => (closed ? `(${closed.reason})` : to)),
   );
-  return `next: ${next.join(" | ")}`;
+}
+
+/** Of more moves each description would be long; then only the end of a prompt tells them. */
+const MOST_MOVES = 12;
+
+/** The moves out of a step where none is closed: the same whenever it is described. Null where they are too many. Pure. */
+export function allMovesLine(workflow: AnyWorkflow, name: string): string | null {
+  const moves = targets(workflow.steps[name]);
+  return moves.length > MOST_MOVES ? null : nextLine(moves);
+}
+
+function nextLine(moves: readonly string[]): string {
+  return `next: ${moves.join(" | ")}`;
 }
 
 /** The whole state, as the policy `state` shows it for every decision. Pure. */

@@ -1,12 +1,15 @@
 import type { Observation } from "../state/execution.ts";
 import { observationPieces, turnPiece } from "./pieces.ts";
 import type { State } from "../state/fields.ts";
+import type { StepScope } from "./options.ts";
 import type { Piece, Scene } from "./scene.ts";
 import { ShownRecords } from "./shown-records.ts";
-import { movesLine, stepLines } from "./state-block.ts";
+import { allMovesLine, movesLine, stepLines } from "./state-block.ts";
 import { block } from "./text.ts";
 import { estimateTokens } from "./tokens.ts";
 import { isSameObservation, type Turn } from "./transcript.ts";
+import type { AnyWorkflow } from "../workflow/define.ts";
+import { isModelStep } from "../workflow/next-step.ts";
 
 /** A conversation in which every step is described once, where it was entered. */
 export interface Walk {
@@ -14,6 +17,8 @@ export interface Walk {
   readonly pieces: readonly Piece[];
   /** About how many tokens came with each decision, those before the first one first. */
   readonly added: readonly number[];
+  /** The step that is described last, where it is described alone. */
+  readonly last: string | undefined;
 }
 
 /**
@@ -22,20 +27,23 @@ export interface Walk {
  *
  * @param start the step that the task was at before the turns.
  * @param isNew whether a turn came after that; earlier ones move nothing.
- * @param shownBefore the observation that stands before the turns, and the state that it stands beside.
+ * @param before what stands before the turns: an observation, the state beside it, and which steps are described there.
  */
 export function walk(
   scene: Scene,
   turns: readonly Turn[],
   start: string,
   isNew: (turn: Turn) => boolean,
-  shownBefore: { readonly observation?: Observation; readonly state?: State } = {},
+  before: { readonly observation?: Observation; readonly state?: State; readonly scope?: StepScope } = {},
 ): Walk {
   const { workflow, snapshot, observation } = scene;
-  const described = [start];
+  const steps = before.scope === "workflow" ? modelSteps(workflow) : [start];
+  const opening = describe(workflow, steps);
   const records = scene.refersBack ? new ShownRecords() : undefined;
-  records?.note(shownBefore.state);
-  records?.note(resultsOf(shownBefore.observation));
+  records?.note(before.state);
+  records?.note(resultsOf(before.observation));
+  // Of many that are described together none is the one that the task is at.
+  let last = steps.length === 1 ? steps[0] : undefined;
   const pieces: Piece[] = [];
   const added = [0];
   const add = (piece: Piece) => {
@@ -43,22 +51,41 @@ export function walk(
     added[added.length - 1] = (added.at(-1) ?? 0) + estimateTokens(piece.text);
   };
   const enter = (step: string) => {
-    if (described.includes(step) || !workflow.steps[step]) return;
-    add({ role: "user", section: "step", text: block("step", stepLines(workflow, step, described)) });
-    described.push(step);
+    if (steps.includes(step) || !workflow.steps[step]) return;
+    add(describe(workflow, [step], steps));
+    steps.push(step);
+    last = step;
   };
   for (const [index, turn] of turns.entries()) {
     if (isNew(turn) && turn.role === "assistant") added.push(0);
     add(turnPiece(scene, turn, turns[index - 1], records));
     if (isNew(turn) && turn.to !== undefined) enter(turn.to);
   }
-  const lastSaid = turns.findLast((turn) => turn.role === "user")?.observation ?? shownBefore.observation;
+  const lastSaid = turns.findLast((turn) => turn.role === "user")?.observation ?? before.observation;
   if (!isSameObservation(lastSaid, observation)) {
     for (const piece of observationPieces(scene, turns.at(-1), records)) add(piece);
   }
   enter(snapshot.execution.step);
-  const opening: Piece = { role: "user", section: "step", text: block("step", stepLines(workflow, start)) };
-  return { opening, pieces, added };
+  return { opening, pieces, added, last };
+}
+
+/** All steps in which a model decides, in the order of the definition. */
+export function modelSteps(workflow: AnyWorkflow): string[] {
+  return Object.entries(workflow.steps).flatMap(([name, step]) => (isModelStep(step) ? [name] : []));
+}
+
+/**
+ * Steps as they are described wherever they are entered: with all their moves, since what closes one changes with the
+ * state. Pure.
+ *
+ * @param before steps that the same prompt has described before.
+ */
+export function describe(workflow: AnyWorkflow, steps: readonly string[], before: readonly string[] = []): Piece {
+  const blocks = steps.map((step, index) => {
+    const known = [...before, ...steps.slice(0, index)];
+    return block("step", [...stepLines(workflow, step, known), allMovesLine(workflow, step) ?? []].flat());
+  });
+  return { role: "user", section: "step", text: blocks.join("\n") };
 }
 
 function resultsOf(observation: Observation | undefined): readonly unknown[] {
@@ -73,15 +100,30 @@ export function splitWalk({ pieces }: Walk): { turns: readonly Piece[]; latest: 
   return { turns: pieces.slice(0, split), latest: latest.map(mark) };
 }
 
-/** Where the task is and may go: restated in every prompt, after everything that may be cached. Pure. */
-export function nowPiece({ workflow, snapshot, assignment }: Scene, changes: readonly string[] = []): Piece {
+/**
+ * Where the task is and may go, after everything that may be cached. It is never cached itself, so that it is there
+ * only where it says something: not while the task is at the step that is described last, all its moves are open, and
+ * nothing has changed that cannot be read above. No prompt ends with the model's own words. Pure.
+ */
+export function nowPieces(
+  { workflow, snapshot, assignment }: Scene,
+  { last, pieces }: Walk,
+  changes: readonly string[] = [],
+): readonly Piece[] {
   const { execution } = snapshot;
-  const lines = [
-    `step: ${execution.step}`,
-    movesLine(workflow, snapshot),
-    ...(execution.retryCount > 0 ? [`retries: ${execution.retryCount}`] : []),
-    ...changes,
-    ...assignment,
-  ];
-  return { role: "user", section: "now", text: block("now", lines) };
+  const place = [`step: ${execution.step}`, movesLine(workflow, snapshot)];
+  const isTold =
+    execution.step === last &&
+    place[1] === allMovesLine(workflow, execution.step) &&
+    pieces.at(-1)?.role !== "assistant";
+  const facts = [...(execution.retryCount > 0 ? [`retries: ${execution.retryCount}`] : []), ...changes, ...assignment];
+  return isTold && facts.length === 0
+    ? []
+    : [{ role: "user", section: "now", text: block("now", [...place, ...facts]) }];
+}
+
+/** Where the part of a prompt begins that changes each time, and that no cache keeps. Pure. */
+export function volatileFrom(tail: readonly Piece[]): number {
+  const at = tail.findIndex(({ section }) => section === "now" || section === "status");
+  return at < 0 ? tail.length : at;
 }

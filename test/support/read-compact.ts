@@ -68,7 +68,9 @@ class Reader {
   }
 
   private table(size: string, header: string, indent: string): unknown {
-    const columns = new Inline(header).columns();
+    const head = new Inline(header);
+    const alike = head.alike();
+    const columns = head.columns();
     const by = /^\{\d+ by (.+)\}$/s.exec(size)?.[1];
     const counts = (/[\d+]+/.exec(size)?.[0] ?? "").split("+").map(Number);
     const isNamed = size.startsWith("{");
@@ -76,7 +78,10 @@ class Reader {
       const line = this.next(`${indent} `);
       const named = isNamed ? readName(line) : null;
       const cells = new Inline(named ? named.rest.slice(1) : line).cells();
-      const value = unflatten(columns, cells);
+      const value = unflatten(
+        [...columns, ...alike.map(([column]) => column)],
+        [...cells, ...alike.map(([, cell]) => cell)],
+      );
       if (by !== undefined && named) define(value, by.startsWith('"') ? (JSON.parse(by) as string) : by, named.name);
       return [named?.name ?? "", value];
     };
@@ -87,9 +92,13 @@ class Reader {
   }
 }
 
+/** What an empty cell stands for. */
+const ABSENT = Symbol("no member");
+
 function unflatten(columns: readonly (readonly string[])[], cells: readonly unknown[]): object {
   const root: Record<string, unknown> = {};
   for (const [index, column] of columns.entries()) {
+    if (cells[index] === ABSENT) continue;
     let target = root;
     for (const key of column.slice(0, -1)) {
       if (!Object.hasOwn(target, key)) define(target, key, {});
@@ -128,9 +137,27 @@ class Inline {
   }
 
   cells(): readonly unknown[] {
-    const cells = [this.value()];
-    while (this.take(" | ")) cells.push(this.value());
+    const cells = [this.cell()];
+    while (this.take(" | ")) cells.push(this.cell());
     return cells;
+  }
+
+  private cell(): unknown {
+    return this.at === this.text.length || this.text.startsWith(" | ", this.at) ? ABSENT : this.value();
+  }
+
+  /** What all rows have alike, before what each of them has. */
+  alike(): readonly (readonly [readonly string[], unknown])[] {
+    const all: [readonly string[], unknown][] = [];
+    if (!this.take("all {")) return all;
+    do {
+      const path = [this.key(/[^\s.":,|{}[\]]+/y)];
+      while (this.take(".")) path.push(this.key(/[^\s.":,|{}[\]]+/y));
+      if (!this.take(": ")) throw new Error(`"${this.text}" has a member without a value`);
+      all.push([path, this.value()]);
+    } while (this.take(", "));
+    if (!this.take("}, each ")) throw new Error(`"${this.text}" does not end what all have alike`);
+    return all;
   }
 
   names(): readonly string[] {

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { compact, compactInline } from "../../src/view/compact.ts";
+import { compact, compactInline, compactMember } from "../../src/view/compact.ts";
 import { readCompact } from "../support/read-compact.ts";
 
 describe("compact JSON", () => {
@@ -38,6 +38,55 @@ describe("compact JSON", () => {
     expect(compact({ a: { id: "a" }, b: { id: "b" } })).toBe("{2} id\n a: a\n b: b");
   });
 
+  test("what three rows or more have alike is said once, but not of a field, which changes bit by bit", () => {
+    const flights = ["HAT1", "HAT2", "HAT3"].map((number, index) => ({
+      number,
+      from: "JFK",
+      seats: { economy: 9, business: index },
+    }));
+    expect(compact(flights)).toBe(
+      "[3] all {from: JFK, seats.economy: 9}, each number | seats.business\n HAT1 | 0\n HAT2 | 1\n HAT3 | 2",
+    );
+    expect(compact(flights.slice(0, 2))).toContain("[2] number | from | seats.economy | seats.business\n");
+    expect(compactMember(flights)).toContain("[3] number | from | seats.economy | seats.business\n");
+    // Each row has something of its own.
+    expect(
+      compact([
+        { a: 1, b: 2 },
+        { a: 1, b: 2 },
+        { a: 1, b: 2 },
+      ]),
+    ).toBe("[3] all {b: 2}, each a\n 1\n 1\n 1");
+  });
+
+  test("an empty cell is no member, where most cells are filled", () => {
+    const paid = { c1: { kind: "card", last: "7", id: "c1" }, g1: { kind: "gift", amount: 3, id: "g1" } };
+    expect(compact({ paid })).toBe('paid: {2 by id} kind | last | amount\n  c1: card | "7" | \n  g1: gift |  | 3');
+    expect(compact([{ a: 1 }, { b: 2 }])).toBe("[{a: 1}, {b: 2}]");
+    expect(compact([{ a: 1, b: null }, { a: 2 }, { a: 3, b: "" }])).toBe('[3] a | b\n 1 | null\n 2 | \n 3 | ""');
+  });
+
+  test("what has a table itself is no cell of a row that lacks something", () => {
+    const orders = ["A", "B"].map((id) => ({
+      id,
+      lines: [
+        { sku: 1, count: 2 },
+        { sku: 3, count: 4 },
+      ],
+    }));
+    expect(compact([{ ...orders[0], note: "x" }, orders[1]])).toContain("lines: [2] sku | count");
+  });
+
+  test("no member is taken from where all objects have it", () => {
+    const rows = (more: object) =>
+      compact([
+        { a: 1, b: 2, toString: "x" },
+        { a: 1, b: 2, ...more },
+      ]);
+    expect(rows({})).not.toBe(rows({ toString: null }));
+    expect(rows({})).not.toContain("native code");
+  });
+
   test("members without a value share a line", () => {
     expect(compact({ id: 1, gone: null, why: null })).toBe("id: 1\nnull: gone, why");
     expect(compact({ id: 1, gone: null })).toBe("id: 1\ngone: null");
@@ -55,7 +104,10 @@ describe("compact JSON", () => {
   test("is never ambiguous", () => {
     const text = fc.oneof(fc.string(), fc.constantFrom("a", "a | b", "[2] a | b", "{2} a", "- x", "x: y", "1", "…"));
     const key = fc.oneof(
-      { arbitrary: fc.constantFrom("a", "b", "c.d", "12", "a b", "[2]", "null", "by"), weight: 4 },
+      {
+        arbitrary: fc.constantFrom("a", "b", "c.d", "12", "a b", "[2]", "null", "by", "toString", "constructor"),
+        weight: 4,
+      },
       { arbitrary: fc.string(), weight: 1 },
     );
     const { value } = fc.letrec((tie) => ({
@@ -67,6 +119,7 @@ describe("compact JSON", () => {
         tie("rows"),
         tie("members"),
         tie("named"),
+        tie("sparse"),
       ),
       leaf: fc.oneof(
         text,
@@ -78,6 +131,18 @@ describe("compact JSON", () => {
       list: fc.array(tie("value"), { maxLength: 4 }),
       object: fc.dictionary(key, tie("value"), { maxKeys: 4 }),
       rows: fc.array(fc.record({ a: tie("value"), b: tie("leaf") }), { minLength: 1, maxLength: 3 }),
+      sparse: fc.array(
+        fc.record(
+          {
+            a: fc.constantFrom(1, "x | y", null),
+            b: tie("leaf"),
+            toString: tie("leaf"),
+            "c.d": fc.record({ e: tie("leaf"), f: fc.constant("") }),
+          },
+          { requiredKeys: [] },
+        ),
+        { minLength: 2, maxLength: 6 },
+      ),
       members: fc.dictionary(key, fc.record({ x: tie("value"), "y z": tie("leaf") }), { maxKeys: 3 }),
       named: fc
         .tuple(fc.uniqueArray(key, { maxLength: 3 }), key, tie("value"))

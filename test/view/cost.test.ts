@@ -55,8 +55,8 @@ describe("going on, or a new snapshot", () => {
     calls: 6,
     perCall: 200,
     fixed: 2000,
-    fresh: { opening: 0, known: 600, added: 150, tail: 20, calls: 0 },
-    standing: { opening: 0, known: 1500, added: 200, tail: 20, calls: 5 },
+    fresh: { opening: 0, known: 600, added: 150, tail: 20, changes: 0, calls: 0 },
+    standing: { opening: 0, known: 1500, added: 200, tail: 20, changes: 0, calls: 5 },
   };
 
   test("a cheap cache goes on; without a cache the state is shown anew", () => {
@@ -68,7 +68,7 @@ describe("going on, or a new snapshot", () => {
     const takenAt = (read: number) => {
       const known = Array.from({ length: 400 }, (_, index) => 100 * index);
       return known.find((size) => {
-        const standing = { opening: 0, known: 600 + size, added: 200, tail: 20, calls: 5 };
+        const standing = { opening: 0, known: 600 + size, added: 200, tail: 20, changes: 0, calls: 5 };
         return choose({ ...input, rule: { ...rule, read }, standing }).take === "snapshot";
       });
     };
@@ -79,7 +79,7 @@ describe("going on, or a new snapshot", () => {
   });
 
   test("what the tail restates counts in full", () => {
-    const standing = { opening: 0, known: 1500, added: 200, tail: 900, calls: 5 };
+    const standing = { opening: 0, known: 1500, added: 200, tail: 900, changes: 880, calls: 5 };
     expect(choose({ ...input, standing }).take).toBe("snapshot");
   });
 
@@ -92,9 +92,9 @@ describe("going on, or a new snapshot", () => {
     const small = {
       ...input,
       rule: CACHE_RULES.openai,
-      fresh: { opening: 0, known: 100, added: 50, tail: 20, calls: 0 },
+      fresh: { opening: 0, known: 100, added: 50, tail: 20, changes: 0, calls: 0 },
     };
-    const standing = { opening: 0, known: 200, added: 200, tail: 20, calls: 2 };
+    const standing = { opening: 0, known: 200, added: 200, tail: 20, changes: 0, calls: 2 };
     expect(choose({ ...small, fixed: 600, standing }).take).toBe("append");
     expect(choose({ ...small, fixed: 100, perCall: 60, standing }).take).toBe("snapshot");
   });
@@ -110,7 +110,7 @@ describe("going on, or a new snapshot", () => {
       calls: 0,
       perCall: 100,
       standing: null,
-      fresh: { opening: 0, known: 20, added: 40, tail: 20, calls: 0 },
+      fresh: { opening: 0, known: 20, added: 40, tail: 20, changes: 0, calls: 0 },
     };
     expect(choose(small).isKept).toBe(false);
     expect(choose({ ...small, stateGrowth: 60 }).isKept).toBe(true);
@@ -118,8 +118,8 @@ describe("going on, or a new snapshot", () => {
   });
 
   test("a step's long description, sent before, does not speak against a new snapshot", () => {
-    const fresh = { opening: 0, known: 200, added: 150, tail: 20, calls: 0 };
-    const standing = { opening: 0, known: 2600, added: 200, tail: 20, calls: 5 };
+    const fresh = { opening: 0, known: 200, added: 150, tail: 20, changes: 0, calls: 0 };
+    const standing = { opening: 0, known: 2600, added: 200, tail: 20, changes: 0, calls: 5 };
     const price = (opening: number) => {
       const { append, snapshot, always } = choose({
         ...input,

@@ -1,15 +1,16 @@
 import { jsonEqual } from "../../internal/json.ts";
 import type { Usage } from "../../state/execution.ts";
-import { choose, type Choice, type PromptSizes } from "../choice.ts";
+import { choose, isWholeCheaper, type Choice, type PromptSizes } from "../choice.ts";
 import { observationPieces, recentPieces, statusPieces } from "../pieces.ts";
 import { renderPrefix } from "../prefix.ts";
+import type { StepScope } from "../options.ts";
 import type { Parts, Piece, Scene, StandingSnapshot } from "../scene.ts";
 import { changesSince } from "../changes.ts";
 import { fieldLines } from "../state-block.ts";
 import { block, escapeTags } from "../text.ts";
 import { estimateTokens } from "../tokens.ts";
 import { isSameObservation, type Turn } from "../transcript.ts";
-import { nowPiece, splitWalk, walk, type Walk } from "../walk.ts";
+import { describe, modelSteps, nowPieces, splitWalk, volatileFrom, walk, type Walk } from "../walk.ts";
 
 /** How many decisions before a new snapshot stay in sight, with what came back. */
 const KEPT_DECISIONS = 1;
@@ -30,6 +31,8 @@ export interface AdaptivePlan {
 interface Continued {
   readonly parts: Parts;
   readonly added: readonly number[];
+  /** The tokens of what has changed since and is restated. */
+  readonly changes: number;
 }
 
 /**
@@ -48,13 +51,31 @@ export function adaptivePolicy(scene: Scene, take?: "snapshot"): { parts: Parts;
     calls: scene.snapshot.execution.decisions,
     perCall: perCall(scene, (continued ?? fresh).added),
     stateGrowth: stateGrowth(scene),
-    fixed: scene.besideTokens + estimateTokens(renderPrefix(scene.workflow)),
+    fixed: fixedTokens(scene),
     fresh: sizesOf(fresh),
     standing: continued && sizesOf(continued),
   });
   return choice.take === "append" && continued && standing
     ? { parts: continued.parts, plan: { standing, isNew: false, decisions: continued.added.length - 1, choice } }
     : { parts: fresh.parts, plan: { standing: taken, isNew: true, decisions: 0, choice } };
+}
+
+function fixedTokens({ besideTokens, workflow }: Scene): number {
+  return besideTokens + estimateTokens(renderPrefix(workflow));
+}
+
+/** A task keeps to what it began with, so that its prompts keep their beginning. */
+function scopeOf(scene: Scene): StepScope {
+  const { workflow, options, standing, snapshot } = scene;
+  if (options.stepScope) return options.stepScope;
+  if (standing) return standing.scope ?? "step";
+  const [own, all] = [[snapshot.execution.step], modelSteps(workflow)].map((steps) =>
+    tokensOf([describe(workflow, steps)]),
+  );
+  if (own === undefined || all === undefined) return "step";
+  const fixed = fixedTokens(scene);
+  const hasRoom = 2 * (fixed + all) <= options.maxTokens;
+  return hasRoom && isWholeCheaper(options.rule, fixed, own, all, FIRST_GUESS) ? "workflow" : "step";
 }
 
 /** What a decision and what came back have added on average; a guess before the first one. */
@@ -78,14 +99,15 @@ function stateGrowth({ snapshot, options }: Scene): number {
   return estimateTokens(JSON.stringify(set)) / execution.decisions;
 }
 
-function sizesOf({ parts, added }: Continued): PromptSizes {
+function sizesOf({ parts, added, changes }: Continued): PromptSizes {
   const last = added.at(-1) ?? 0;
   const [opening, ...snapshot] = parts.head;
   return {
     opening: opening ? tokensOf([opening]) : 0,
     known: tokensOf(snapshot) + sum(added) - last,
     added: last,
-    tail: tokensOf(volatile(parts)),
+    tail: tokensOf(parts.tail.slice(volatileFrom(parts.tail))),
+    changes,
     calls: added.length - 1,
   };
 }
@@ -96,11 +118,6 @@ function sum(sizes: readonly number[]): number {
 
 function tokensOf(pieces: readonly Piece[]): number {
   return pieces.reduce((sum, { text }) => sum + estimateTokens(text), 0);
-}
-
-/** The pieces that the next prompt will not have again. */
-function volatile({ tail }: Parts): readonly Piece[] {
-  return tail.filter(({ section }) => section === "now" || section === "status");
 }
 
 /**
@@ -122,7 +139,8 @@ function snapshotFor(scene: Scene, isWhole: boolean): StandingSnapshot {
 }
 
 /** A snapshot of the state as it is now, and from where on the conversation is still shown. */
-function takeSnapshot({ snapshot, turns, observation }: Scene): StandingSnapshot {
+function takeSnapshot(scene: Scene): StandingSnapshot {
+  const { snapshot, turns, observation } = scene;
   const { execution, state } = snapshot;
   const set = Object.entries(state).filter(([, value]) => value !== null && value !== undefined);
   const first = firstKept(turns, observation);
@@ -140,6 +158,7 @@ function takeSnapshot({ snapshot, turns, observation }: Scene): StandingSnapshot
     recent: execution.recent.slice(0, Math.max(0, execution.recent.length - decisionsIn(kept))),
     // It stays the latest until something newer comes, however many decisions that takes.
     ...(observation && isAmongTurns && !isKept ? { observation } : {}),
+    ...(scopeOf(scene) === "workflow" ? { scope: "workflow" } : {}),
   };
 }
 
@@ -163,15 +182,18 @@ function firstKept(turns: readonly Turn[], observation: Scene["observation"]): n
 function goOn(scene: Scene, standing: StandingSnapshot): Continued {
   const walked = walkFrom(scene, standing);
   const { turns, latest } = splitWalk(walked);
-  const above = walked.pieces.map(({ text }) => text).join("\n");
-  const now = nowPiece(scene, changeLines(scene, standing, above));
+  // A step's description names steps, fields and tools: that tells nothing of what the state holds.
+  const above = walked.pieces.flatMap(({ section, text }) => (section === "step" ? [] : [text])).join("\n");
+  const changes = changeLines(scene, standing, above);
+  const now = nowPieces(scene, walked, changes);
   return {
     parts: {
       head: headOf(scene, standing, walked.opening),
       turns,
-      tail: [...latest, now, ...statusPieces(scene)],
+      tail: [...latest, ...now, ...statusPieces(scene)],
     },
     added: walked.added,
+    changes: estimateTokens(changes.join("\n")),
   };
 }
 

@@ -1,7 +1,7 @@
 import { givenPieces, statusPieces } from "../pieces.ts";
 import type { Parts, Piece, Scene } from "../scene.ts";
 import type { Turn } from "../transcript.ts";
-import { nowPiece, splitWalk, walk } from "../walk.ts";
+import { nowPieces, splitWalk, walk } from "../walk.ts";
 
 /** The whole conversation, as an agent that keeps its messages sees it. */
 export function historyPolicy(scene: Scene): Parts {
@@ -28,6 +28,6 @@ export function conversation(scene: Scene, from: number, summary: readonly Piece
   return {
     head: [walked.opening, ...givenPieces(scene), ...summary],
     turns,
-    tail: [...latest, nowPiece(scene), ...statusPieces(scene)],
+    tail: [...latest, ...nowPieces(scene, walked), ...statusPieces(scene)],
   };
 }

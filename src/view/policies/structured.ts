@@ -1,6 +1,7 @@
 import { statePiece } from "../pieces.ts";
 import type { Parts, Scene } from "../scene.ts";
 import type { Turn } from "../transcript.ts";
+import { volatileFrom } from "../walk.ts";
 import { conversation } from "./history.ts";
 
 /** What of a decision is more than talk. */
@@ -11,7 +12,7 @@ export function structuredPolicy(scene: Scene): Parts {
   // What it was started with is in the state.
   const kept = { ...scene, turns: scene.turns.flatMap(structured), given: null };
   const { head, turns, tail } = conversation(kept, 0);
-  const now = tail.findIndex(({ section }) => section === "now");
+  const now = volatileFrom(tail);
   return { head, turns, tail: [...tail.slice(0, now), statePiece(scene), ...tail.slice(now)] };
 }
 

@@ -81,18 +81,15 @@ class ReplayedTask {
     const decision = decisionOf(message);
     const tools = decision.calls?.map(({ tool }) => tool) ?? [];
     const isHere = (step: string) => tools.every((tool) => this.set.workflow.steps[step]?.tools?.includes(tool));
-    const elsewhere = isHere(this.execution.step)
-      ? // Beside words a decision does not move, and what is said needs the other step's instructions.
-        tools.length === 0
-        ? (this.wanted ?? undefined)
-        : undefined
-      : Object.keys(this.set.workflow.steps).find(isHere);
-    if (elsewhere !== undefined) {
+    // Beside words a decision does not move, and what is said needs the other step's instructions.
+    const saysMore = tools.length === 0 ? this.wanted : null;
+    const elsewhere = isHere(this.execution.step) ? saysMore : Object.keys(this.set.workflow.steps).find(isHere);
+    if (elsewhere) {
       this.show(before, [], true);
       this.make({ next: elsewhere }, elsewhere);
     }
     this.show(before, message.toolCalls ?? [], false);
-    this.next = tools.length > 0 && this.wanted !== this.execution.step ? this.wanted : null;
+    this.next = this.wanted;
     this.make({ ...decision, ...(this.next === null ? {} : { next: this.next }) }, this.execution.step);
     this.asked = decision.ask ?? null;
     this.open = message.toolCalls ?? [];

@@ -54,8 +54,8 @@ const MOST_CALLS = 20;
 const WORTH = 1.2;
 /** The calls of a task of which nothing is known yet. */
 const USUAL_CALLS = 12;
-/** A model follows a step best that it sees alone. */
-const MUCH = 1.5;
+/** Describing all steps has to save a third, since a model follows a step best that it sees alone. */
+const WORTH_ALL_STEPS = 1.5;
 
 /**
  * Whether the next prompt goes on from the snapshot that stands or takes a new one. Reckons what the
@@ -122,7 +122,7 @@ export function isWholeCheaper(rule: CacheRule, fixed: number, own: number, all:
     const input = { rule, hitRate: null, calls: USUAL_CALLS, perCall, fixed, fresh: sizes, standing: null };
     return costOf(input, sizes, USUAL_CALLS, 0);
   };
-  return cost(all) * MUCH < cost(own);
+  return cost(all) * WORTH_ALL_STEPS < cost(own);
 }
 
 /** The price of a prompt: what was sent before, what will be sent again, and what is sent once. */

@@ -121,9 +121,13 @@ function areRows(items: readonly unknown[]): items is readonly Row[] {
   const filled = members.reduce((sum, count) => sum + count, 0);
   const cells = keysOf(items).length * items.length;
   if (filled === cells) return cells > 0;
-  // What is a table itself is longer in a cell than by itself.
-  const isFlat = () => !items.some((item) => Object.values(item).some(hasTable));
+  // What may be a table itself is longer in a cell than by itself.
+  const isFlat = () => items.every((item) => Object.values(item).every(isShallow));
   return members.every((count) => count > 0) && filled >= FILLED * cells && isFlat();
+}
+
+function isShallow(value: unknown): boolean {
+  return Object.values(value ?? {}).every((item) => typeof item !== "object" || item === null);
 }
 
 /** What a row has of its own: every object has a `toString` somewhere. */
@@ -163,13 +167,13 @@ function writeTable({ size, by, rows, names }: Table, { indent, alikeFrom }: Sty
     .map((column) => ({ title: column.map(name).join("."), cells: rows.map((row) => cellText(row, column)) }));
   const alike = columns.filter(({ cells }) => rows.length >= alikeFrom && isOneText(cells));
   // A row has to have something of its own.
-  const told = alike.length < columns.length ? alike : alike.slice(1);
-  const shown = columns.filter((column) => !told.includes(column));
+  const common = alike.length < columns.length ? alike : alike.slice(1);
+  const shown = columns.filter((column) => !common.includes(column));
   const lines = rows.map((_row, index) => {
     const cells = shown.map((column) => column.cells[index]).join(" | ");
     return `\n${indent} ${names ? `${name(names[index] ?? "")}: ` : ""}${cells}`;
   });
-  const all = told.map(({ title, cells }) => `${title}: ${cells[0]}`).join(", ");
+  const all = common.map(({ title, cells }) => `${title}: ${cells[0]}`).join(", ");
   const header = shown.map(({ title }) => title).join(" | ");
   return `${size} ${all === "" ? "" : `all {${all}}, each `}${header}${lines.join("")}`;
 }

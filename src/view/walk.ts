@@ -18,7 +18,7 @@ export interface Walk {
   /** About how many tokens came with each decision, those before the first one first. */
   readonly added: readonly number[];
   /** The step that is described last, where it is described alone. */
-  readonly last: string | undefined;
+  readonly lastDescribed: string | undefined;
 }
 
 /**
@@ -43,7 +43,7 @@ export function walk(
   records?.note(before.state);
   records?.note(resultsOf(before.observation));
   // Of many that are described together none is the one that the task is at.
-  let last = steps.length === 1 ? steps[0] : undefined;
+  let lastDescribed = steps.length === 1 ? steps[0] : undefined;
   const pieces: Piece[] = [];
   const added = [0];
   const add = (piece: Piece) => {
@@ -54,7 +54,7 @@ export function walk(
     if (steps.includes(step) || !workflow.steps[step]) return;
     add(describe(workflow, [step], steps));
     steps.push(step);
-    last = step;
+    lastDescribed = step;
   };
   for (const [index, turn] of turns.entries()) {
     if (isNew(turn) && turn.role === "assistant") added.push(0);
@@ -66,7 +66,7 @@ export function walk(
     for (const piece of observationPieces(scene, turns.at(-1), records)) add(piece);
   }
   enter(snapshot.execution.step);
-  return { opening, pieces, added, last };
+  return { opening, pieces, added, lastDescribed };
 }
 
 /** All steps in which a model decides, in the order of the definition. */
@@ -107,13 +107,13 @@ export function splitWalk({ pieces }: Walk): { turns: readonly Piece[]; latest: 
  */
 export function nowPieces(
   { workflow, snapshot, assignment }: Scene,
-  { last, pieces }: Walk,
+  { lastDescribed, pieces }: Walk,
   changes: readonly string[] = [],
 ): readonly Piece[] {
   const { execution } = snapshot;
   const place = [`step: ${execution.step}`, movesLine(workflow, snapshot)];
   const isTold =
-    execution.step === last &&
+    execution.step === lastDescribed &&
     place[1] === allMovesLine(workflow, execution.step) &&
     pieces.at(-1)?.role !== "assistant";
   const facts = [...(execution.retryCount > 0 ? [`retries: ${execution.retryCount}`] : []), ...changes, ...assignment];

@@ -77,6 +77,20 @@ describe("compact JSON", () => {
     expect(compact([{ ...orders[0], note: "x" }, orders[1]])).toContain("lines: [2] sku | count");
   });
 
+  test("a value however deep is written once", () => {
+    let looked = 0;
+    const deep = (depth: number): object => {
+      const rows = [
+        { a: 1, b: depth > 0 ? deep(depth - 1) : 1, c: 1 },
+        { a: 1, c: 1 },
+      ];
+      Object.defineProperty(rows[1], "a", { enumerable: true, get: () => (looked++, 1) });
+      return rows;
+    };
+    compact(deep(16));
+    expect(looked).toBeLessThan(10_000);
+  });
+
   test("no member is taken from where all objects have it", () => {
     const rows = (more: object) =>
       compact([

@@ -13,6 +13,8 @@ export interface Prompt {
   readonly state: Readonly<Record<string, unknown>>;
   /** The latest decisions, a line each. */
   readonly recent: readonly string[];
+  /** What came back last, as it is shown: a message, an answer, results of calls, or the `result` of the only one. */
+  readonly latest: { readonly kind: string; readonly text: string };
   /** The latest message or answer; empty where there is none. */
   readonly said: string;
   /** The question that `said` answers; empty for a message. */
@@ -62,7 +64,8 @@ function readPrompt(messages: readonly BaseMessage[]): Prompt {
   const now = lines(section(text, "now"));
   // Steps are described as they are entered; where the last one is not where the task is, "now" says so.
   const step = lines(lastSection(text, "step"));
-  const { kind, text: observation } = latestObservation(text);
+  const latest = latestObservation(messages);
+  const { kind, text: observation } = latest;
   const [call] = shown.findLast(({ calls = [] }) => calls.length > 0)?.calls ?? [];
   const results =
     kind === "results" ? lines(observation).flatMap(readResult) : kind === "result" ? readPlain(observation, call) : [];
@@ -77,6 +80,7 @@ function readPrompt(messages: readonly BaseMessage[]): Prompt {
       .filter((move) => move !== "" && !move.startsWith("(")),
     state: { ...readState(lines(section(text, "state"))), ...readState(now) },
     recent: [...lines(section(text, "recent")), ...shown.map(told)].slice(-3),
+    latest,
     said: results.length > 0 ? "" : asWritten(answered?.[2] ?? observation),
     question: asWritten(asked),
     results,
@@ -114,8 +118,16 @@ function told({ ask, reply, next, calls = [] }: ShownDecision): string {
   return parts.filter(Boolean).join("; ");
 }
 
-/** What came back last. Right behind the decision that asked for it, its kind is not told. */
-export function latestObservation(text: string): { readonly kind: string; readonly text: string } {
+/** What a line begins with that is none of the person's who answers. */
+const OUR_TAGS = /^<(?:step|state|memory|recent|observation|facts|status|now|summary)\b/m;
+
+/** What came back last. Right behind the decision that asked for it, its kind is not told, and an answer has no tags. */
+function latestObservation(messages: readonly BaseMessage[]): Prompt["latest"] {
+  const at = messages.findLastIndex(({ type, text }) => type === "human" && !/^<(?:refused|answer-schema)>/.test(text));
+  const [words = "", ...tagged] = (messages[at]?.text ?? "").split(OUR_TAGS);
+  const isBare = messages[at - 1]?.type === "ai" && words !== "";
+  if (isBare) return { kind: "answer", text: tagged.length > 0 ? words.slice(0, -1) : words };
+  const text = messages.map((message) => message.text).join("\n");
   const found = [...text.matchAll(/<observation(?: kind="(\w+)")?>\n([\s\S]*?)\n<\/observation>/g)].at(-1);
   if (!found) return { kind: "", text: "" };
   const [, kind, shown = ""] = found;

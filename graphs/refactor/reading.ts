@@ -1,5 +1,5 @@
 import { posix } from "node:path";
-import { asWritten, latestObservation, type Prompt } from "../offline-rules.ts";
+import { asWritten, type Prompt } from "../offline-rules.ts";
 
 // What a prompt of this example says, beyond what all prompts have. Rules, not intelligence.
 
@@ -23,8 +23,7 @@ interface Shown {
 }
 
 /** What the latest calls came to, with values of several lines. */
-export function shownIn({ text, results }: Prompt): readonly Shown[] {
-  const latest = latestObservation(text);
+export function shownIn({ latest, results }: Prompt): readonly Shown[] {
   const [only] = results;
   if (latest.kind === "result" && only) return [{ tool: only.tool, status: "ok", text: latest.text.trimEnd() }];
   if (latest.kind !== "results") return [];

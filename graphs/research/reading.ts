@@ -1,4 +1,4 @@
-import { latestObservation, type Prompt } from "../offline-rules.ts";
+import type { Prompt } from "../offline-rules.ts";
 import type { Subtask } from "./subtasks.ts";
 
 // What a prompt of this example says, beyond what all prompts have. Rules, not intelligence.
@@ -56,8 +56,8 @@ function fieldIn(text: string, name: string): string {
 }
 
 /** Whether results of calls are what came back last. */
-export function isAfterCalls({ text }: Prompt): boolean {
-  return latestObservation(text).kind.startsWith("result");
+export function isAfterCalls({ latest }: Prompt): boolean {
+  return latest.kind.startsWith("result");
 }
 
 /** The companies of a sector, as a result of `list_sector` names them. */

@@ -75,7 +75,7 @@ export async function decide(request: DecideRequest): Promise<Decided> {
       ? workflowSchema(workflow, toolArguments)
       : decisionSchema(workflow, step, snapshot.state, request.phase?.kind, toolArguments);
   const messages = request.view.messages.map((message) => toMessage(message, model));
-  if (mode === "json") messages.push(new HumanMessage(`JSON schema of the answer: ${JSON.stringify(schema)}`));
+  if (mode === "json") messages.push(new HumanMessage(block("answer-schema", [JSON.stringify(schema)])));
   let usage = request.spent ?? NO_USAGE;
   let latencyMs = 0;
   let firstTokenMs: number | undefined;

@@ -16,7 +16,7 @@ type Asked = Readonly<Record<string, unknown>>;
  * Whether an observation is just what a decision asked for: the answer to its question, or the result of its
  * only call. Right behind that decision it needs no name. Pure.
  */
-export function isPlainReply(observation: Observation, decision: Asked | undefined): boolean {
+function isPlainReply(observation: Observation, decision: Asked | undefined): boolean {
   if (observation.kind === "answer") return decision?.ask === observation.question;
   if (observation.kind !== "results" || observation.results.length !== 1) return false;
   const [result] = observation.results;
@@ -27,19 +27,30 @@ export function isPlainReply(observation: Observation, decision: Asked | undefin
 }
 
 /**
- * What came back, between tags of its own. The same bytes whenever it is shown under the same limit, behind the same
- * decision and the same records, so that it can stay in a provider's cache.
+ * How an observation is told: by name between tags; between tags only, where it is the plain reply to the decision
+ * right before it; or as a person's own words, as in any conversation, where they are such a reply and no stranger's.
+ */
+export type Form = "named" | "plain" | "bare";
+
+/** The form of an observation behind a decision. Pure. */
+export function formOf(observation: Observation, decision: Asked | undefined, isFromStrangers: boolean): Form {
+  if (!isPlainReply(observation, decision)) return "named";
+  return observation.kind === "answer" && observation.text.trim() !== "" && !isFromStrangers ? "bare" : "plain";
+}
+
+/**
+ * What came back, between tags of its own unless a person has just answered. The same bytes whenever it is shown under
+ * the same limit, behind the same decision and the same records, so that it can stay in a provider's cache.
  *
- * @param isPlain whether it is the plain reply to the decision right before it.
  * @param records what the same prompt has shown before, where results may refer to that; it is added to.
  */
 export function renderObservation(
   observation: Observation,
   maxResultTokens: number,
-  isPlain = false,
+  form: Form = "named",
   records?: ShownRecords,
 ): string {
-  const shown = renderBlock(observation, maxResultTokens, isPlain, records);
+  const shown = renderBlock(observation, maxResultTokens, form, records);
   const facts = "facts" in observation ? (observation.facts ?? []) : [];
   // In a block of their own, since what came from outside could imitate them.
   return facts.length > 0 ? `${shown}\n${block("facts", facts.map(escapeTags))}` : shown;
@@ -48,7 +59,7 @@ export function renderObservation(
 function renderBlock(
   observation: Observation,
   maxResultTokens: number,
-  isPlain: boolean,
+  form: Form,
   records: ShownRecords | undefined,
 ): string {
   const spoken = (text: string) => shortenMiddle(escapeTags(text), maxResultTokens * SPOKEN);
@@ -56,7 +67,8 @@ function renderBlock(
     case "message":
       return block("observation", [spoken(observation.text)], ' kind="message"');
     case "answer":
-      if (isPlain) return block("observation", [spoken(observation.text)]);
+      if (form === "bare") return spoken(observation.text);
+      if (form === "plain") return block("observation", [spoken(observation.text)]);
       return block(
         "observation",
         [`question: ${spoken(observation.question)}`, `answer: ${spoken(observation.text)}`],
@@ -64,7 +76,7 @@ function renderBlock(
       );
     case "results": {
       const [only] = observation.results;
-      if (isPlain && only) return block("observation", [renderValue(only, maxResultTokens, records) ?? "ok"]);
+      if (form === "plain" && only) return block("observation", [renderValue(only, maxResultTokens, records) ?? "ok"]);
       const results = observation.results.map((result) => renderResult(result, maxResultTokens, records));
       return block(
         "observation",

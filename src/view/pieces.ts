@@ -1,8 +1,8 @@
 import { redact } from "../internal/redact.ts";
 import type { Observation } from "../state/execution.ts";
 import type { Piece, Scene } from "./scene.ts";
-import { fieldLines, movesLine, renderState, stepLines } from "./state-block.ts";
-import { isPlainReply, renderObservation } from "./observation.ts";
+import { commonTools, fieldLines, movesLine, renderState, stepLines } from "./state-block.ts";
+import { formOf, renderObservation } from "./observation.ts";
 import type { ShownRecords } from "./shown-records.ts";
 import { shortenLines, shortenMiddle } from "./shorten.ts";
 import { block, escapeTags } from "./text.ts";
@@ -15,14 +15,10 @@ import type { Turn } from "./transcript.ts";
  * @param before the turn that is shown before it.
  * @param records what the same prompt has shown before it, where results may refer to that; it is added to.
  */
-export function turnPiece(
-  { maxResultTokens, options }: Scene,
-  turn: Turn,
-  before?: Turn,
-  records?: ShownRecords,
-): Piece {
+export function turnPiece(scene: Scene, turn: Turn, before?: Turn, records?: ShownRecords): Piece {
+  const { maxResultTokens, options } = scene;
   const { role, observation } = turn;
-  if (observation) return { ...observed(observation, maxResultTokens, before, records), section: "conversation" };
+  if (observation) return { ...observed(scene, observation, before, records), section: "conversation" };
   const text = shortenMiddle(escapeTags(saidIn(turn, options.maxSaidTokens)), 4 * maxResultTokens);
   return { role, section: "conversation", text };
 }
@@ -43,24 +39,27 @@ export function turnPieces(scene: Scene, turns: readonly Turn[]): readonly Piece
 }
 
 /** The latest observation; `records` as for a turn. */
-export function observationPieces(
-  { observation, maxResultTokens }: Scene,
-  before?: Turn,
-  records?: ShownRecords,
-): readonly Piece[] {
-  return observation ? [{ ...observed(observation, maxResultTokens, before, records), isMarked: true }] : [];
+export function observationPieces(scene: Scene, before?: Turn, records?: ShownRecords): readonly Piece[] {
+  const { observation } = scene;
+  return observation ? [{ ...observed(scene, observation, before, records), isMarked: true }] : [];
 }
 
-function observed(observation: Observation, maxResultTokens: number, before?: Turn, records?: ShownRecords): Piece {
-  const isPlain = isPlainReply(observation, before?.decision);
-  const text = renderObservation(observation, maxResultTokens, isPlain, records);
-  const needsDecision = isPlain || observation.kind === "results";
+function observed(
+  { workflow, maxResultTokens }: Scene,
+  observation: Observation,
+  before?: Turn,
+  records?: ShownRecords,
+): Piece {
+  const form = formOf(observation, before?.decision, workflow.untrustedMessages);
+  const text = renderObservation(observation, maxResultTokens, form, records);
+  const needsDecision = form !== "named" || observation.kind === "results";
   return { role: "user", section: "observation", text, ...(needsDecision ? { needsDecision } : {}) };
 }
 
 /** Where the task is and where it may go, with all that the step says. Pure. */
 export function stepPiece({ workflow, snapshot, assignment }: Scene): Piece {
-  const lines = [...stepLines(workflow, snapshot.execution.step), movesLine(workflow, snapshot), ...assignment];
+  const told = { common: commonTools(workflow) };
+  const lines = [...stepLines(workflow, snapshot.execution.step, told), movesLine(workflow, snapshot), ...assignment];
   return { role: "user", section: "step", text: block("step", lines) };
 }
 

@@ -1,42 +1,71 @@
 import type { State } from "../state/fields.ts";
 import type { AnyWorkflow, Snapshot } from "../workflow/define.ts";
-import { moves, targets } from "../workflow/next-step.ts";
+import { isModelStep, moves, targets } from "../workflow/next-step.ts";
 import { rolePartsOf } from "../workflow/role.ts";
 import { compactMember } from "./compact.ts";
 import { shortenMiddle } from "./shorten.ts";
 import { signature } from "./signature.ts";
 import { block, escapeTags } from "./text.ts";
 
+/** The tools that each of several steps has in which a model decides: a prompt's beginning tells them once. Pure. */
+export function commonTools({ steps }: AnyWorkflow): readonly string[] {
+  const [first, ...others] = Object.values(steps).filter(isModelStep);
+  if (others.length === 0) return [];
+  return (first?.tools ?? []).filter((tool) => others.every(({ tools = [] }) => tools.includes(tool)));
+}
+
+/** Tools a line each, with what they take. Pure. */
+export function toolLines({ tools }: AnyWorkflow, names: readonly string[]): readonly string[] {
+  return names.flatMap((name) => {
+    const tool = tools[name];
+    return tool ? [signature(name, tool)] : [];
+  });
+}
+
+/** What stands in a prompt before a step's description. */
+interface ToldBefore {
+  /** Tools that are told as those of every step. */
+  readonly common?: readonly string[];
+  /** Steps that are described. */
+  readonly steps?: readonly string[];
+}
+
 /**
  * What the model has to know of a step: its role's advice and style where they matter, instructions, fields,
- * tools. Pure.
- *
- * @param before steps that the same prompt has described before: what they have shown is only named.
+ * tools; what the same prompt has told before is only named. Pure.
  */
-export function stepLines(workflow: AnyWorkflow, name: string, before: readonly string[] = []): readonly string[] {
+export function stepLines(
+  workflow: AnyWorkflow,
+  name: string,
+  { common = [], steps: before = [] }: ToldBefore = {},
+): readonly string[] {
   const step = workflow.steps[name];
-  const described = new Set(before.flatMap((other) => workflow.steps[other]?.tools ?? []));
-  const again = (step?.tools ?? []).filter((tool) => described.has(tool));
-  const signatures = (step?.tools ?? []).flatMap((tool) => {
-    const declared = described.has(tool) ? undefined : workflow.tools[tool];
-    return declared ? [signature(tool, declared)] : [];
-  });
+  const own = (step?.tools ?? []).filter((tool) => !common.includes(tool));
+  const told = before.flatMap((other) => workflow.steps[other]?.tools ?? []);
+  const described = new Set(told.filter((tool) => !common.includes(tool)));
+  const again = own.filter((tool) => described.has(tool));
+  const more = common.length > 0 ? "more tools" : "tools";
+  const signatures = toolLines(
+    workflow,
+    own.filter((tool) => !described.has(tool)),
+  );
   const writesAtAll = Object.values(workflow.steps).some(({ run, writes = [] }) => !run && writes.length > 0);
   return [
     `name: ${name}`,
     ...roleLines(workflow, name, before),
     ...(step?.instructions ? [`instructions: ${step.instructions}`] : []),
     ...(writesAtAll ? [`may write: ${step?.writes?.join(", ") || "nothing"}`] : []),
-    ...againLine(again, described),
-    ...(signatures.length > 0 ? ["tools:", ...signatures] : []),
+    ...(common.length > 0 && own.length === 0 ? ["tools: those of every step"] : []),
+    ...againLine(again, described, more),
+    ...(signatures.length > 0 ? [`${more}:`, ...signatures] : []),
   ];
 }
 
 /** Tools that stand above already: by name, or in short where most of them still are the step's. */
-function againLine(again: readonly string[], described: ReadonlySet<string>): readonly string[] {
+function againLine(again: readonly string[], described: ReadonlySet<string>, more: string): readonly string[] {
   if (again.length === 0) return [];
   const others = [...described].filter((tool) => !again.includes(tool));
-  if (others.length >= again.length) return [`tools as above: ${again.join(", ")}`];
+  if (others.length >= again.length) return [`${more} as above: ${again.join(", ")}`];
   return [others.length > 0 ? `all tools above but: ${others.join(", ")}` : "all tools above"];
 }
 

@@ -4,7 +4,7 @@ import type { State } from "../state/fields.ts";
 import type { StepScope } from "./options.ts";
 import type { Piece, Scene } from "./scene.ts";
 import { ShownRecords } from "./shown-records.ts";
-import { allMovesLine, movesLine, stepLines } from "./state-block.ts";
+import { allMovesLine, commonTools, movesLine, stepLines } from "./state-block.ts";
 import { block } from "./text.ts";
 import { estimateTokens } from "./tokens.ts";
 import { isSameObservation, type Turn } from "./transcript.ts";
@@ -81,9 +81,10 @@ export function modelSteps(workflow: AnyWorkflow): string[] {
  * @param before steps that the same prompt has described before.
  */
 export function describe(workflow: AnyWorkflow, steps: readonly string[], before: readonly string[] = []): Piece {
+  const common = commonTools(workflow);
   const blocks = steps.map((step, index) => {
-    const known = [...before, ...steps.slice(0, index)];
-    return block("step", [...stepLines(workflow, step, known), allMovesLine(workflow, step) ?? []].flat());
+    const told = { common, steps: [...before, ...steps.slice(0, index)] };
+    return block("step", [...stepLines(workflow, step, told), allMovesLine(workflow, step) ?? []].flat());
   });
   return { role: "user", section: "step", text: blocks.join("\n") };
 }

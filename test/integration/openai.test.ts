@@ -577,7 +577,7 @@ describe("an OpenAI model", () => {
     const done = await start().invoke(answer(paused, "go"), config);
     expect(done.execution).toMatchObject({ status: "completed", decisions: 4, usage: usageOf(4) });
     expect(server.requests).toHaveLength(4);
-    expect(lastMessage(server.requests[2])).toContain("<observation>\ngo\n");
+    expect(lastMessage(server.requests[2])).toMatch(/^go\n<status>/);
   });
 });
 
@@ -623,7 +623,7 @@ describe("one schema for the whole workflow", () => {
     const { server, compiled } = await setUp(MODES[2] as Mode, [decision(FIRST), decision(LAST)]);
     await compiled({ schemaScope: "workflow" }).invoke({ message: "go" }, config);
     const told = server.requests[0]?.messages.at(-1)?.content;
-    expect(told).toMatch(/^JSON schema of the answer: .*"note"/);
+    expect(told).toMatch(/^<answer-schema>\n.*"note".*\n<\/answer-schema>$/);
     expect(told).not.toContain("P2");
   });
 });

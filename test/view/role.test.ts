@@ -94,8 +94,8 @@ describe("a role", () => {
       prompt.split("STYLE.").length - 1,
     ]);
     for (const [advice, style] of counts) expect(Math.max(advice ?? 0, style ?? 0)).toBeLessThanOrEqual(1);
-    expect(stepLines(workflow, "looking", ["asking"])).toContain("working advice: as above");
-    expect(stepLines(workflow, "looking", ["filing"]).join("\n")).toContain("ADVICE one.");
+    expect(stepLines(workflow, "looking", { steps: ["asking"] })).toContain("working advice: as above");
+    expect(stepLines(workflow, "looking", { steps: ["filing"] }).join("\n")).toContain("ADVICE one.");
   });
 
   test("changes nothing where there is none", () => {

@@ -343,9 +343,8 @@ describe("in a prompt", () => {
         const next = model.prompts[index + 1] ?? "";
         if (revisionOf(next) !== revisionOf(prompt)) continue;
         goingOn++;
-        expect(
-          next.startsWith(prompt.replace(/(?:<(?:now|status)>\n|JSON schema of the answer: )[\s\S]*$/, "").trimEnd()),
-        ).toBe(true);
+        const kept = prompt.replace(/<(?:now|status|answer-schema)>\n[\s\S]*$/, "").trimEnd();
+        expect(next.startsWith(kept)).toBe(true);
       }
       expect(model.prompts.join("\n")).toContain("the rest as above in");
     }
@@ -374,7 +373,7 @@ describe("in a prompt", () => {
       renderObservation(
         { kind: "results", results: [{ id: "1.0", tool: "read", status: "ok", ...result }] },
         500,
-        false,
+        "named",
         records,
       );
     show({ value: order("A1") });
@@ -412,7 +411,7 @@ describe("in a prompt", () => {
       renderObservation(
         { kind: "results", results: [{ ...result, ...(artifact ? { artifact } : {}) }] },
         500,
-        false,
+        "named",
         records,
       );
     show("a-1");

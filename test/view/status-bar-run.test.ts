@@ -104,7 +104,9 @@ test("the working directory follows the state", async () => {
 
 test("the bar is the last block of the prompt, and not there at all when all is switched off", async () => {
   const [, second = ""] = await prompts(HISTORY, END);
-  expect(second).toMatch(/<status>\nprogress: step 2 of 2 [^\n]*\n<\/status>(?:\n(?!<)[^\n]*)*$/);
+  expect(second).toMatch(
+    /<status>\nprogress: step 2 of 2 [^\n]*\n<\/status>\n<answer-schema>\n[^\n]*\n<\/answer-schema>$/,
+  );
   const off = { timestamps: false, counters: false, todo: false, errors: false, system: false };
   const silent = await prompts({ ...HISTORY, statusBar: off }, [[read("a")], [read("a")], ...END]);
   expect(silent.join("\n")).not.toMatch(/<(?:status|facts)>/);

@@ -117,9 +117,10 @@ class ReplayedTask {
   }
 
   private make(decision: Decision, to: string): void {
+    const { step } = this.execution;
     this.execution = countDecision(this.execution, decision, FREE, this.observation);
     this.goTo(to);
-    this.log("decision", { decision });
+    this.log("decision", { step, decision });
   }
 
   private goTo(step: string): void {

@@ -2,6 +2,11 @@ import { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import { AIMessage, type BaseMessage } from "@langchain/core/messages";
 import type { ChatResult } from "@langchain/core/outputs";
 
+const TAGS = "step|state|memory|recent|observation|facts|refused|status|now|summary|answer-schema";
+const LOOK_ALIKE = new RegExp(String.raw`&lt;(?=[\s/]*(?:${TAGS})\b)`, "gi");
+const LINE_OF_OURS = new RegExp(String.raw`^<(?:${TAGS})\b`, "m");
+const OBSERVATION = /<observation(?: kind="(\w+)")?>\n([\s\S]*?)\n<\/observation>/g;
+
 /** What the rules can know: the prompt, taken apart. There is no other way in. */
 export interface Prompt {
   /** All of it, for what has no place below. */
@@ -13,7 +18,10 @@ export interface Prompt {
   readonly state: Readonly<Record<string, unknown>>;
   /** The latest decisions, a line each. */
   readonly recent: readonly string[];
-  /** What came back last, as it is shown: a message, an answer, results of calls, or the `result` of the only one. */
+  /**
+   * What came back last, as it is shown: a `message`, an `answer` with its question or the `reply` alone, the `results`
+   * of calls or the `result` of the only one.
+   */
   readonly latest: { readonly kind: string; readonly text: string };
   /** The latest message or answer; empty where there is none. */
   readonly said: string;
@@ -69,9 +77,9 @@ function readPrompt(messages: readonly BaseMessage[]): Prompt {
   const [call] = shown.findLast(({ calls = [] }) => calls.length > 0)?.calls ?? [];
   const results =
     kind === "results" ? lines(observation).flatMap(readResult) : kind === "result" ? readPlain(observation, call) : [];
-  const answered = kind === "answer" ? /^(?:question: ([\s\S]*?)\nanswer: )?([\s\S]*)$/.exec(observation) : null;
+  const answered = kind === "answer" ? /^question: ([\s\S]*?)\nanswer: ([\s\S]*)$/.exec(observation) : null;
   // Where the decision that asked stands right above, the question is not told again.
-  const asked = answered?.[1] ?? (kind === "answer" ? shown.findLast(({ ask }) => ask)?.ask : undefined) ?? "";
+  const asked = answered?.[1] ?? (kind === "reply" ? shown.findLast(({ ask }) => ask)?.ask : undefined) ?? "";
   return {
     text,
     step: valueOf(now, "step") || valueOf(step, "name"),
@@ -97,14 +105,17 @@ interface ShownDecision {
 /** The earlier decisions that a prompt shows as they were; an answer before a refusal is none. */
 function shownDecisions(messages: readonly BaseMessage[]): readonly ShownDecision[] {
   const refused = messages.findIndex((message) => message.text.startsWith("<refused>"));
-  return messages.slice(0, refused < 0 ? undefined : refused - 1).flatMap((message) => {
-    if (message.type !== "ai") return [];
-    try {
-      return [JSON.parse(asWritten(message.text)) as ShownDecision];
-    } catch {
-      return [];
-    }
-  });
+  const shown = messages.slice(0, refused < 0 ? undefined : refused - 1).filter(({ type }) => type === "ai");
+  // One after the other, a line each, they stand in one message.
+  return shown
+    .flatMap(({ text }) => lines(text))
+    .flatMap((line) => {
+      try {
+        return [JSON.parse(asWritten(line)) as ShownDecision];
+      } catch {
+        return [];
+      }
+    });
 }
 
 /** A decision in a line, as the runtime tells it of older ones. */
@@ -118,22 +129,22 @@ function told({ ask, reply, next, calls = [] }: ShownDecision): string {
   return parts.filter(Boolean).join("; ");
 }
 
-/** What a line begins with that is none of the person's who answers. */
-const OUR_TAGS = /^<(?:step|state|memory|recent|observation|facts|status|now|summary)\b/m;
-
 /** What came back last. Right behind the decision that asked for it, its kind is not told, and an answer has no tags. */
 function latestObservation(messages: readonly BaseMessage[]): Prompt["latest"] {
-  const at = messages.findLastIndex(({ type, text }) => type === "human" && !/^<(?:refused|answer-schema)>/.test(text));
-  const [words = "", ...tagged] = (messages[at]?.text ?? "").split(OUR_TAGS);
-  const isBare = messages[at - 1]?.type === "ai" && words !== "";
-  if (isBare) return { kind: "answer", text: tagged.length > 0 ? words.slice(0, -1) : words };
-  const text = messages.map((message) => message.text).join("\n");
-  const found = [...text.matchAll(/<observation(?: kind="(\w+)")?>\n([\s\S]*?)\n<\/observation>/g)].at(-1);
-  if (!found) return { kind: "", text: "" };
-  const [, kind, shown = ""] = found;
-  const before = text.slice(0, found.index).trimEnd();
-  const decision = before.slice(before.lastIndexOf("\n") + 1);
-  return { kind: kind ?? (decision.includes('"calls":[{') ? "result" : "answer"), text: shown };
+  for (const [index, { type, text }] of [...messages.entries()].toReversed()) {
+    if (type !== "human") continue;
+    const before = messages[index - 1];
+    const decision = before?.type === "ai" ? before.text : null;
+    const [, kind, shown] = [...text.matchAll(OBSERVATION)].at(-1) ?? [];
+    if (shown !== undefined) {
+      return { kind: kind ?? (decision?.includes('"calls":[{') ? "result" : "reply"), text: shown };
+    }
+    const [words = "", ...tagged] = text.split(LINE_OF_OURS);
+    if (decision !== null && words !== "") {
+      return { kind: "reply", text: tagged.length > 0 ? words.slice(0, -1) : words };
+    }
+  }
+  return { kind: "", text: "" };
 }
 
 /** The result of a decision's only call, which came to a good end. */
@@ -178,5 +189,5 @@ function readState(all: readonly string[]): Record<string, unknown> {
 
 /** Undoes what a view does to look-alikes of its own tags, and nothing else. */
 export function asWritten(text: string): string {
-  return text.replace(/&lt;(?=\s*\/?\s*(?:step|state|recent|observation|facts|refused|status|now|summary)\b)/gi, "<");
+  return text.replace(LOOK_ALIKE, "<");
 }

@@ -15,6 +15,7 @@ import { expired, pause, type Action } from "./action.ts";
 import { updateWithFacts } from "./facts.ts";
 import { snapshotOf, type ChannelValues } from "./channels.ts";
 import { obtainConsent } from "./consent.ts";
+import { outsideOf } from "./outside.ts";
 import { enter, FORKS, type Runtime } from "./runtime.ts";
 
 /**
@@ -94,13 +95,12 @@ async function askPerson(action: Action, pending: Extract<Pending, { kind: "ques
   for (;;) {
     const row = await store.request(lease.taskId, asked.id);
     if (row?.answer?.type === "text") {
-      const observation: Observation = {
-        kind: "answer",
-        question: pending.question,
-        text: row.answer.text,
-        at: clock.now(),
-      };
-      return { observation, result: null, usage: NO_USAGE, untrusted: workflow.untrustedMessages };
+      const { text } = row.answer;
+      const answer = { kind: "answer", question: pending.question, text, at: clock.now() } as const;
+      // In the run of an agent outside it may be the agent's, and what that has read nobody knows.
+      const isAgents = outsideOf(action.config.configurable) !== null;
+      const observation: Observation = isAgents ? { ...answer, untrusted: true } : answer;
+      return { observation, result: null, usage: NO_USAGE, untrusted: workflow.untrustedMessages || isAgents };
     }
     // The row may be older than this run, and its time with it.
     const request = row?.request ?? asked;

@@ -62,6 +62,8 @@ const observationSchema = z.discriminatedUnion("kind", [
     text: z.string(),
     at: z.number().optional(),
     facts: z.array(z.string()).optional(),
+    // True where an agent outside may have answered.
+    untrusted: z.literal(true).optional(),
   }),
   z.object({
     kind: z.literal("results"),

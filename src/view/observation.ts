@@ -27,19 +27,25 @@ function isPlainReply(observation: Observation, decision: Asked | undefined): bo
 }
 
 /**
- * How an observation is told: by name between tags; between tags only, where it is the plain reply to the decision
- * right before it; or as a person's own words, as in any conversation, where they are such a reply and no stranger's.
+ * How an observation is told: `named` between tags, with what it is; `plain` between tags, where it is just what the
+ * decision right before it asked for; `bare` without tags, as in any conversation, where that is a user's answer.
  */
 export type Form = "named" | "plain" | "bare";
 
-/** The form of an observation behind a decision. Pure. */
+/**
+ * The form of an observation behind a decision. Words that are not the user's own keep their tags, and so does an
+ * answer that is empty. Pure.
+ *
+ * @param isFromStrangers whether all messages of the workflow are.
+ */
 export function formOf(observation: Observation, decision: Asked | undefined, isFromStrangers: boolean): Form {
   if (!isPlainReply(observation, decision)) return "named";
-  return observation.kind === "answer" && observation.text.trim() !== "" && !isFromStrangers ? "bare" : "plain";
+  if (observation.kind !== "answer" || observation.text.trim() === "") return "plain";
+  return isFromStrangers || observation.untrusted ? "plain" : "bare";
 }
 
 /**
- * What came back, between tags of its own unless a person has just answered. The same bytes whenever it is shown under
+ * What came back. The same bytes whenever it is shown under
  * the same limit, behind the same decision and the same records, so that it can stay in a provider's cache.
  *
  * @param records what the same prompt has shown before, where results may refer to that; it is added to.

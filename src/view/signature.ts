@@ -1,7 +1,10 @@
 import { z } from "zod";
 import type { AnyTool } from "../workflow/tool.ts";
+import { escapeTags } from "./text.ts";
 
 type Schema = Readonly<Record<string, unknown>>;
+
+const LINE_ENDS = /\s*[\n\r\v\f\u0085\u2028\u2029]\s*/g;
 
 // Deriving JSON schemas is slow, and a tool never changes once its workflow is checked.
 const known = new WeakMap<AnyTool, string>();
@@ -16,7 +19,9 @@ export function signature(name: string, tool: AnyTool): string {
   let rest = known.get(tool);
   if (rest === undefined) {
     const schema = z.toJSONSchema(tool.parameters, { unrepresentable: "any", io: "input" }) as Schema;
-    rest = `(${members(schema)})${tool.description ? ` – ${tool.description}` : ""}`;
+    const description = tool.description.trim();
+    // Another server may have written it (MCP): it stays one line, and none of ours.
+    rest = escapeTags(`(${members(schema)})${description ? ` – ${description}` : ""}`.replaceAll(LINE_ENDS, " "));
     known.set(tool, rest);
   }
   return name + rest;

@@ -55,7 +55,7 @@ export function stepLines(
     ...roleLines(workflow, name, before),
     ...(step?.instructions ? [`instructions: ${step.instructions}`] : []),
     ...(writesAtAll ? [`may write: ${step?.writes?.join(", ") || "nothing"}`] : []),
-    ...(common.length > 0 && own.length === 0 ? ["tools: those of every step"] : []),
+    ...(step && isModelStep(step) && common.length > 0 && own.length === 0 ? ["tools: those of every step"] : []),
     ...againLine(again, described, more),
     ...(signatures.length > 0 ? [`${more}:`, ...signatures] : []),
   ];

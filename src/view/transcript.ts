@@ -11,6 +11,8 @@ export interface Turn {
   readonly kept?: Readonly<Record<string, unknown>>;
   /** What the model or a code step decided. */
   readonly decision?: Readonly<Record<string, unknown>>;
+  /** The step that made the decision. */
+  readonly from?: string;
   /** The step that the task was at afterwards. */
   readonly to?: string;
   /** The log entry that it comes from, and the task's revision after it. */
@@ -41,10 +43,12 @@ export function transcript(events: readonly TranscriptEvent[]): readonly Turn[] 
       event.kind === "result" && isPlainObject(decision) && isPlainObject(decision.patch)
         ? { kept: decision.patch }
         : {};
-    const turn: Turn = { role: "user", text: textOf(observation), observation, ...kept, ...placeOf(event) };
     const last = turns.at(-1);
     // A decision carries the message that it answers, which may stand in the log already; so does what it waits for.
     const carriesMessage = event.kind === "decision" || event.kind === "consent";
+    const { to: _after, ...before } = placeOf(event);
+    const place = carriesMessage ? before : placeOf(event);
+    const turn: Turn = { role: "user", text: textOf(observation), observation, ...kept, ...place };
     if (carriesMessage && last && isSameObservation(last.observation, observation)) {
       turns[turns.length - 1] = { ...last, observation };
     } else turns.push(turn);
@@ -59,7 +63,8 @@ export function transcript(events: readonly TranscriptEvent[]): readonly Turn[] 
     if (kind === "decision" && isPlainObject(data.decision)) {
       const { decision } = data;
       const usage = isPlainObject(data.usage) ? { usage: data.usage as unknown as Usage } : {};
-      turns.push({ role: "assistant", text: JSON.stringify(decision), decision, ...usage, ...placeOf(event) });
+      const from = typeof data.step === "string" ? { from: data.step } : {};
+      turns.push({ role: "assistant", text: JSON.stringify(decision), decision, ...usage, ...from, ...placeOf(event) });
     }
   }
   return turns;

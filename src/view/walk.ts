@@ -50,23 +50,39 @@ export function walk(
     pieces.push(piece);
     added[added.length - 1] = (added.at(-1) ?? 0) + estimateTokens(piece.text);
   };
+  // What stands right before the next turn; nothing where a step's description comes in between.
+  let last: Turn | undefined;
+  const isUnknown = (step: string) => !steps.includes(step) && workflow.steps[step] !== undefined;
   const enter = (step: string) => {
-    if (steps.includes(step) || !workflow.steps[step]) return;
+    if (!isUnknown(step)) return;
     add(describe(workflow, [step], steps));
     steps.push(step);
     lastDescribed = step;
+    last = undefined;
   };
-  for (const [index, turn] of turns.entries()) {
-    if (isNew(turn) && turn.role === "assistant") added.push(0);
-    add(turnPiece(scene, turn, turns[index - 1], records));
-    if (isNew(turn) && turn.to !== undefined) enter(turn.to);
+  for (const turn of turns) {
+    const { role, to } = turn;
+    if (isNew(turn) && role === "assistant") added.push(0);
+    // A decision that only moves says no more than the description that it leads to: right there, or at the beginning.
+    const isTold = to !== undefined && onlyMoves(turn) && (isNew(turn) ? isUnknown(to) : to === lastDescribed);
+    if (!isTold) {
+      add(turnPiece(scene, turn, last, records));
+      last = turn;
+    }
+    if (isNew(turn) && to !== undefined) enter(to);
   }
   const lastSaid = turns.findLast((turn) => turn.role === "user")?.observation ?? before.observation;
   if (!isSameObservation(lastSaid, observation)) {
-    for (const piece of observationPieces(scene, turns.at(-1), records)) add(piece);
+    for (const piece of observationPieces(scene, last, records)) add(piece);
   }
   enter(snapshot.execution.step);
   return { opening, pieces, added, lastDescribed };
+}
+
+/** Whether all that a decision says is another step to go to. */
+function onlyMoves({ decision, from, to }: Turn): boolean {
+  if (from === undefined || from === to) return false;
+  return Object.entries(decision ?? {}).every(([name, value]) => name === "next" || (value ?? null) === null);
 }
 
 /** All steps in which a model decides, in the order of the definition. */

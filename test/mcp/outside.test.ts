@@ -211,6 +211,8 @@ test("a question is answered; a call that an agent's word would reach waits for 
   expect((await ada.propose(task, asked.data.revision, { ask: "Again?" })).text).toMatch(/^TASK_WAITING/);
   const answered = await ada.call("answer_request", { task, answer: "short" });
   expect(answered.data).toMatchObject({ decisionIsDue: true, brief: { step: "body" } });
+  const said = (await store().events(task)).find(({ kind }) => kind === "result");
+  expect(said?.data.observation).toMatchObject({ kind: "answer", text: "short", untrusted: true });
   // What an agent says is text from outside: a privileged tool is a person's to approve, and no agent's.
   const waits = await ada.propose(task, answered.data.revision, { calls: [{ tool: "publish", args: {} }] });
   expect(waits.data).toMatchObject({ brief: { requests: [{ kind: "approval", tool: "publish" }] } });

@@ -181,7 +181,7 @@ describe("what the model has said", () => {
       return model.prompts.at(-1) ?? "";
     };
     expect(await prompts("history")).toContain(String.raw`3. **Flight HAT039** …\n`);
-    expect(await prompts("structured")).toContain('{"next":"book"}');
+    expect(await prompts("structured")).toContain("<step>\nname: book\n");
     expect(await prompts("structured")).not.toContain("HAT039");
   });
 

@@ -63,9 +63,9 @@ function view(options: Partial<ViewOptions>, { step = "book", turns = [], standi
 }
 
 const described = (text: string) => [...text.matchAll(/^name: (\w+)$/gm)].map(([, name]) => name);
-const moved = (to: string): readonly Turn[] => [
+const moved = (to: string, from = "book"): readonly Turn[] => [
   { role: "user", text: "Hello", observation: { kind: "message", text: "Hello" }, sequence: 1 },
-  { role: "assistant", text: `{"next":"${to}"}`, decision: { next: to }, to, sequence: 2 },
+  { role: "assistant", text: `{"next":"${to}"}`, decision: { next: to }, from, to, sequence: 2 },
 ];
 
 describe("which steps a prompt describes", () => {
@@ -211,9 +211,9 @@ describe("where the task is, at the end of a prompt", () => {
   });
 
   test("after going back to an earlier step adaptive tells which", () => {
-    const standing = view({ provider: "openai" }).plan?.standing ?? null;
-    const turns = [...moved("modify"), { ...moved("book")[1], sequence: 3 }] as readonly Turn[];
-    const back = view({ provider: "openai" }, { turns, standing });
+    const standing = view({ provider: "vllm" }).plan?.standing ?? null;
+    const turns = [...moved("modify"), { ...moved("book", "modify")[1], sequence: 3 }] as readonly Turn[];
+    const back = view({ provider: "vllm" }, { turns, standing });
     expect(back.plan?.isNew).toBe(false);
     expect(described(back.text)).toEqual(["book", "modify"]);
     expect(back.text).toMatch(/<now>\nstep: book\n/);

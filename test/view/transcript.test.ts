@@ -18,7 +18,7 @@ test("a transcript is what was said: opening message, decisions as they were wri
     ]),
   ).toEqual([
     { role: "user", text: "the network is down", observation: { kind: "message", text: "the network is down" } },
-    { role: "assistant", text: JSON.stringify(decision), decision },
+    { role: "assistant", text: JSON.stringify(decision), decision, from: "ask" },
     { role: "user", text: "P1", observation: { kind: "answer", question: "How urgent?", text: "P1" } },
     { role: "assistant", text: '{"next":"done"}', decision: { next: "done" } },
   ]);

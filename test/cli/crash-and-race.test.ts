@@ -64,7 +64,8 @@ function effects(folder: string): readonly string[] {
 async function together(folder: string, commands: readonly (readonly string[])[]): Promise<readonly CommandResult[]> {
   await writeFile(join(folder, "meet"), "");
   const started = commands.map((args) => startStatecard(args, { folder }));
-  await until(() => readdirSync(folder).filter((name) => name.startsWith("arrived-")).length === commands.length);
+  const hasArrived = (name: string) => name.startsWith("arrived-");
+  await until(() => readdirSync(folder).filter(hasArrived).length === commands.length, ...started);
   await writeFile(join(folder, "go"), "");
   return Promise.all(started.map((each) => each.result));
 }

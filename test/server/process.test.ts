@@ -70,7 +70,7 @@ async function serve(folder: string, ...options: readonly string[]): Promise<Ser
   onTestFinished(() => void command.process.kill("SIGKILL"));
   let said = "";
   command.process.stdout?.on("data", (chunk: Buffer) => (said += chunk.toString()));
-  await until(() => said.includes("\n"));
+  await until(() => said.includes("\n"), command);
   return { ...command, url: (JSON.parse(said) as { url: string }).url };
 }
 

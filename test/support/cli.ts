@@ -289,15 +289,20 @@ export function followHint(output: string, answer: string, options: CommandOptio
 /**
  * Waits until something holds that another process brings about; fails where it never does.
  *
- * @param running the process, where its end before that is a failure too.
+ * @param running the processes, where the end of one before that is a failure too.
  */
-export async function until(holds: () => boolean, running?: RunningCommand): Promise<void> {
-  const deadline = Date.now() + HANGS_AFTER_MS;
-  const ended: { result?: CommandResult } = {};
-  void running?.result.then((result) => (ended.result = result));
+export async function until(holds: () => boolean, ...running: readonly RunningCommand[]): Promise<void> {
+  // Before the processes are ended themselves, so that it is known which of them still ran.
+  const deadline = Date.now() + HANGS_AFTER_MS - 5000;
+  const ended: CommandResult[] = [];
+  for (const { result } of running) void result.then((each) => ended.push(each));
   while (!holds()) {
-    if (ended.result) throw new Error(`the command ended before that: ${JSON.stringify(ended.result)}`);
-    if (Date.now() > deadline) throw new Error(`this never came true: ${holds.toString()}`);
+    if (ended.length > 0) throw new Error(`a command ended before that: ${JSON.stringify(ended)}`);
+    if (Date.now() > deadline) {
+      for (const { process } of running) process.kill("SIGKILL");
+      const said = JSON.stringify(await Promise.all(running.map(({ result }) => result)));
+      throw new Error(`this never came true: ${holds.toString()}; what was said until then: ${said}`);
+    }
     await sleep(10);
   }
 }

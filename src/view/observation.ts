@@ -45,8 +45,8 @@ export function formOf(observation: Observation, decision: Asked | undefined, is
 }
 
 /**
- * What came back. The same bytes whenever it is shown under
- * the same limit, behind the same decision and the same records, so that it can stay in a provider's cache.
+ * What came back. The same bytes whenever it is shown under the same limit, behind the same decision and the same
+ * records, so that it can stay in a provider's cache.
  *
  * @param records what the same prompt has shown before, where results may refer to that; it is added to.
  */

@@ -46,9 +46,10 @@ export function transcript(events: readonly TranscriptEvent[]): readonly Turn[] 
     const last = turns.at(-1);
     // A decision carries the message that it answers, which may stand in the log already; so does what it waits for.
     const carriesMessage = event.kind === "decision" || event.kind === "consent";
-    const { to: _after, ...before } = placeOf(event);
-    const place = carriesMessage ? before : placeOf(event);
-    const turn: Turn = { role: "user", text: textOf(observation), observation, ...kept, ...place };
+    const { to, ...place } = placeOf(event);
+    // It came before the decision that has led there.
+    const after = carriesMessage || to === undefined ? {} : { to };
+    const turn: Turn = { role: "user", text: textOf(observation), observation, ...kept, ...place, ...after };
     if (carriesMessage && last && isSameObservation(last.observation, observation)) {
       turns[turns.length - 1] = { ...last, observation };
     } else turns.push(turn);
